@@ -33,6 +33,8 @@ Bf16Bits bf16_of(float value) {
 }
 
 // Each returns whether the value fits.
+// Integers and halves always fit, if rounded. A double may be beyond the range of f32; one that was infinite or NaN
+// before stays so.
 template <typename From>
 bool store(From value, float& to) {
   to = static_cast<float>(value);
@@ -40,6 +42,7 @@ bool store(From value, float& to) {
   return true;
 }
 
+// A double is rounded twice, to f32 first. So one that lies almost halfway between two values may get the farther one.
 template <typename From>
 bool store(From value, Bf16Bits& to) {
   float rounded = 0;
@@ -50,10 +53,13 @@ bool store(From value, Bf16Bits& to) {
 
 template <typename From>
 bool store(From value, bool& to) {
+  // Only 0 and 1 are truths. Any other number in a column of truths shows that it is not one.
   to = value == From{1};
   return to || value == From{0};
 }
 
+// A cast of a float beyond the range of the integer is undefined, so the bounds
+// come first. A NaN fails both comparisons.
 template <typename From, std::integral To>
 requires(!std::same_as<To, bool>) bool store(From value, To& to) {
   if constexpr (std::is_floating_point_v<From>) {
@@ -68,6 +74,7 @@ requires(!std::same_as<To, bool>) bool store(From value, To& to) {
   return true;
 }
 
+// Calls the action with a value of the C++ type of `dtype`, whose value does not matter.
 template <typename Action>
 void with_target(DType dtype, const Action& action) {
   switch (dtype) {
@@ -95,6 +102,7 @@ void with_target(DType dtype, const Action& action) {
 DType converted_type(DType stored, std::optional<DType> asked, const std::string& label) {
   const DType type = asked.value_or(stored);
   if (is_sample_type(type)) return type;
+  // A type that the user asked for is a wrong argument. One that only the file has can be read, after a conversion.
   if (asked) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} cannot become {}, which samples cannot have; ask for f32, bf16, i32, i64, u8, u16 or "
@@ -110,6 +118,7 @@ DType converted_type(DType stored, std::optional<DType> asked, const std::string
 void convert_elements(std::span<const std::byte> from, DType from_type, std::span<std::byte> to, DType to_type,
                       std::uint64_t first, const std::string& label) {
   if (from.empty()) return;
+  // Bit for bit: also a NaN keeps its payload, and a boolean its byte.
   if (from_type == to_type) {
     HOLDFAST_ASSERT(from.size() == to.size());
     std::memcpy(to.data(), from.data(), from.size());

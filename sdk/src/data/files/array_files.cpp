@@ -1,4 +1,5 @@
-// The readers of files are those of the holdfast command (exchange). This source makes tensors of what they return.
+// The readers of files are those of the holdfast command (exchange), which checks files of strangers. This source makes
+// tensors of what they return, and lies in the only folder of the SDK that includes their headers.
 
 #include "holdfast/data/array_files.h"
 
@@ -33,6 +34,7 @@ std::vector<NamedTensor> read_chosen(const std::string& path, ArrayFileKind kind
                             "names and {}",
                             path, names.size(), options.max_bytes));
   }
+  // Opens the file and checks what it says of the chosen arrays, but reads no element yet.
   const ChosenArrays chosen(posix_file_system(), path, kind, names,
                             {.max_bytes = static_cast<std::uint64_t>(options.max_bytes)});
   // Before elements are read: what is wrong with a type should not take minutes to be said.

@@ -18,6 +18,7 @@
 namespace holdfast {
 namespace {
 
+// What digest() reads at once: enough that the disk reads in long runs, and little next to the memory of a batch.
 constexpr std::int64_t kDigestedBytes = std::int64_t{8} << 20;
 
 // A file on disk in another byte order is as good as one in ours.
@@ -36,6 +37,7 @@ std::string file_array_label(const std::string& path, const std::string& array) 
 
 Shape shape_of_file_array(const std::vector<std::uint64_t>& extents, const std::string& label) {
   std::vector<std::int64_t> shape;
+  // Files count in 64 bits without a sign, and shapes with one.
   for (const std::uint64_t extent : extents) {
     if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       throw Error(ErrorCode::invalid_file,
@@ -64,6 +66,8 @@ OpenFileArray::OpenFileArray(FileSystem& files, const FileArray& array)
   }
   offset_ = stored->offset;
   is_big_endian_ = stored->is_big_endian;
+  // Opened once more, because the reader above ends with this function. From here on the file stays open, so another
+  // file under its name does not matter.
   file_ = files.open_for_reading(array.path);
 }
 
@@ -72,6 +76,7 @@ void OpenFileArray::read(std::int64_t row, std::int64_t rows, std::span<std::byt
       shape_[0] == 0 ? 0 : static_cast<std::uint64_t>(shape_.element_count() / shape_[0]);
   const std::uint64_t first = static_cast<std::uint64_t>(row) * row_elements;
   const std::size_t count = static_cast<std::size_t>(rows) * row_elements;
+  // Elements that stay as they are go to their place at once. Others need memory in the type of the file first.
   const bool is_same = stored_ == dtype_;
   std::vector<std::byte> memory(is_same ? 0 : count * size_bytes(stored_));
   const std::span<std::byte> bytes = is_same ? to : std::span<std::byte>(memory);
@@ -81,6 +86,7 @@ void OpenFileArray::read(std::int64_t row, std::int64_t rows, std::span<std::byt
                 fmt::format("{} became shorter: row {} is missing; files of a data set must not change", label_, row));
   }
   if (is_big_endian_) swap_elements(bytes, size_bytes(stored_));
+  // A bool of C++ with another byte is undefined, and programs that write files may have stored 255 for true.
   const bool holds_truths =
       stored_ != DType::boolean || std::ranges::all_of(bytes, [](std::byte byte) { return byte <= std::byte{1}; });
   if (!holds_truths) {
@@ -108,6 +114,8 @@ Digest OpenFileArray::digest() const {
   std::vector<std::byte> piece;
   for (std::int64_t row = 0; row < rows; row += step) {
     const std::int64_t count = std::min(step, rows - row);
+    // By rows, so no element is cut and each piece can be converted by itself. A
+    // digest does not depend on how it is cut.
     piece.resize(static_cast<std::size_t>(count * row_bytes));
     read(row, count, piece);
     builder.update(piece);

@@ -31,6 +31,7 @@ class FileArraysSource : public ArraysSource {
         inputs_(std::move(inputs)),
         targets_(std::move(targets)) {}
 
+  // The loader then says some samples ahead which ones it needs, see expect().
   bool reads_files() const override { return true; }
   void expect(std::uint64_t, std::int64_t, std::int64_t position) const override {
     for (const OpenFileArray& input : inputs_) input.expect(position);
@@ -47,6 +48,7 @@ class FileArraysSource : public ArraysSource {
 
   static void read_arrays(const RowLayout& layout, const std::vector<OpenFileArray>& arrays, std::int64_t position,
                           std::span<float> row) {
+    // The last word of an array of small elements may have bytes that belong to none of them.
     std::ranges::fill(row, 0.0F);
     const ArrayRow to(layout, row);
     for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].read(position, 1, to.bytes(i));
@@ -63,6 +65,7 @@ RowLayout open_arrays(const std::vector<FileArray>& given, std::optional<std::in
   for (const FileArray& each : given) {
     opened.emplace_back(posix_file_system(), each);
     const OpenFileArray& array = opened.back();
+    // `samples` is shared by inputs and targets, so the first input decides for all of them.
     if (array.shape().rank() > 0 && !samples) samples = array.shape()[0];
     if (array.shape().rank() == 0 || array.shape()[0] != *samples || *samples == 0) {
       throw Error(ErrorCode::invalid_argument,

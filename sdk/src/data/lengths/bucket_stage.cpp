@@ -29,6 +29,8 @@ void check_buckets(const Stage& before, std::int64_t batch, const std::vector<st
   if (bounds.empty()) {
     throw refused_buckets("needs bounds, the longest samples of all buckets but the last: {.bounds = {16, 32}}");
   }
+  // Bounds are the longest lengths of their buckets, bound included, and the last bucket has none. Equal bounds would
+  // make a bucket that no sample can enter.
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     if (bounds[i] >= (i == 0 ? 0 : bounds[i - 1] + 1)) continue;
     throw refused_buckets(fmt::format("bounds rise and begin at 0 or above, so bound {} cannot be {}", i, bounds[i]));
@@ -45,6 +47,8 @@ void check_buckets(const Stage& before, std::int64_t batch, const std::vector<st
   }
 }
 
+// Loads each sample once, on the calling thread: a length may be what a map() made. Epoch 0 and seed 0 stand for all,
+// as in filter(), so a map before this stage must not draw lengths.
 std::vector<SampleOrder> find_buckets(const Stage& before, const BucketOptions& options) {
   std::function<std::int64_t(const SampleArrays&)> length_of = options.length_of;
   if (!length_of) {
@@ -65,6 +69,8 @@ std::vector<SampleOrder> find_buckets(const Stage& before, const BucketOptions& 
   return buckets;
 }
 
+// The number of samples comes before each bucket. Otherwise a sample that moves over the border of two buckets could
+// leave the digest as it was.
 std::string digest_of_buckets(const std::vector<SampleOrder>& buckets) {
   DigestBuilder builder;
   for (const SampleOrder& bucket : buckets) {
@@ -82,12 +88,16 @@ BucketStage::BucketStage(std::shared_ptr<const Stage> stage, std::int64_t batch,
       batch_(batch),
       shuffles_(options.shuffle),
       bounds_(std::move(options.bounds)) {
+  // Before any sample is loaded. The bounds were moved out of the options, which find_buckets() takes whole.
   check_buckets(before(), batch_, bounds_);
   options.bounds = bounds_;
   buckets_ = find_buckets(before(), options);
   digest_ = digest_of_buckets(buckets_);
 }
 
+// Buckets are permuted first, each by draws of its own, and cut into batches, whose order is drawn then. Batches are
+// views of the permuted buckets, which must not change from there on. Nothing here may depend on threads or on what was
+// loaded before: any replica draws the same order again.
 SampleOrder BucketStage::draw_order(const Key& key) const {
   const auto draws = [&](std::size_t minor) {
     return Random(key.seed, Purpose::shuffle, draw_major(*this, key.epoch), minor);
@@ -106,6 +116,8 @@ SampleOrder BucketStage::draw_order(const Key& key) const {
   if (shuffles_) permute(std::span(batches), random);
   for (const SampleOrder& bucket : buckets) {
     const std::size_t rest = bucket.size() % samples;
+    // What fills no batch, from the bucket of the shortest samples to that of the
+    // longest, so neighbours have similar lengths.
     batches.push_back(std::span(bucket).last(rest));
   }
   SampleOrder order;

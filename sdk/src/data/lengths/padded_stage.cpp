@@ -26,6 +26,7 @@ Error refused_padding(const std::string& reason) {
   return Error(ErrorCode::invalid_argument, fmt::format("padded(): {}", reason));
 }
 
+// Written to bytes of the element's own size, which pad_inputs() repeats over the array without knowing its type.
 template <typename Integer>
 bool store_whole(double value, std::vector<std::byte>& bytes) {
   // The bounds of 32 bits are exact in a double. Models read no wider integers.
@@ -49,6 +50,7 @@ bool store_value(DType dtype, double value, std::vector<std::byte>& bytes) {
       std::memcpy(bytes.data(), &bits, sizeof bits);
       return is_exact;
     case DType::bf16: {
+      // A bf16 is the upper half of a float, so the value is exact if the lower half is 0.
       const auto upper = static_cast<std::uint16_t>(bits >> 16);
       bytes.resize(sizeof upper);
       std::memcpy(bytes.data(), &upper, sizeof upper);
@@ -114,6 +116,8 @@ bool has_targets_of_positions(const SampleLayouts& layouts, std::int64_t room) {
 
 SampleLayouts padded_layouts(const SampleLayouts& before, std::int64_t length, LengthInput keep) {
   if (length < 1) throw refused_padding(fmt::format("samples get a length of 1 or more, not {}", length));
+  // Called from the initializers of the constructor, so everything that can be wrong
+  // with the arrays is found here first.
   const std::size_t length_input = SampleLength("padded", before).index();
   const std::int64_t room = room_of(before, length_input);
   std::vector<ArraySpec> inputs;
@@ -121,9 +125,12 @@ SampleLayouts padded_layouts(const SampleLayouts& before, std::int64_t length, L
     const ArraySpec& input = before.inputs.arrays()[i];
     if (i != length_input) inputs.push_back(with_length(input, length));
   }
+  // What tells of padding is always the last input, wherever the length stood before.
   if (keep == LengthInput::length) inputs.push_back({.name = kLengthName, .shape = {}, .dtype = DType::i32});
   if (keep == LengthInput::mask) inputs.push_back({.name = kMaskName, .shape = Shape{length}, .dtype = DType::f32});
   std::vector<ArraySpec> targets(before.targets.arrays().begin(), before.targets.arrays().end());
+  // Without weights of positions, a target that happens to be as long as the room
+  // is one of the whole sample, and stays.
   if (has_targets_of_positions(before, room)) {
     for (ArraySpec& target : targets) {
       if (begins_with(target.shape, room)) target = with_length(target, length);
@@ -190,6 +197,8 @@ PaddedStage::Kept PaddedStage::kept_of(const ArrayRow& inputs, std::int64_t posi
                             "Truncation::keep_begin",
                             position, length, length_));
   }
+  // Truncation and side are independent: which end a long sample loses, and where a short one has its padding. A sample
+  // that was cut has no padding, so then `to` is 0 for both sides.
   const std::int64_t count = std::min(length, length_);
   return {.from = truncation_ == Truncation::keep_end ? length - count : 0,
           .to = side_ == PaddingSide::end ? 0 : length_ - count,
@@ -205,6 +214,8 @@ void PaddedStage::pad_inputs(const ArrayRow& from, const Kept& kept, std::span<f
     if (input == length_of_.index()) continue;
     const std::span<std::byte> bytes = to.bytes(output++);
     const std::vector<std::byte>& padding = padding_[input];
+    // The whole array gets the padding, and the elements that stay are written over it. So the room of the stage before
+    // is never read beyond the length of the sample, whatever is there.
     for (std::size_t at = 0; at < bytes.size(); at += padding.size()) {
       std::memcpy(bytes.data() + at, padding.data(), padding.size());
     }
@@ -212,9 +223,11 @@ void PaddedStage::pad_inputs(const ArrayRow& from, const Kept& kept, std::span<f
                    bytes.size() / static_cast<std::size_t>(length_));
   }
   if (keep_ == LengthInput::length) to.elements<std::int32_t>(output)[0] = static_cast<std::int32_t>(kept.count);
+  // 1 where the sample has an element, so that a product with the mask leaves padding out.
   if (keep_ == LengthInput::mask) std::fill_n(to.elements<float>(output).begin() + kept.to, kept.count, 1.0F);
 }
 
+// Padding of targets and of their weights is 0, whatever `value` says: a weight of 0 is what passes over a position.
 void PaddedStage::pad_targets(std::span<float> words_before, const Kept& kept, std::span<float> words) const {
   std::ranges::fill(words, 0.0F);
   const ArrayRow from(before().layouts().targets, words_before);
@@ -231,6 +244,7 @@ void PaddedStage::pad_targets(std::span<float> words_before, const Kept& kept, s
 }
 
 void PaddedStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  // Targets that keep their shape are loaded to where they go. Those that change need a row of the stage before.
   std::vector<float> inputs(before().feature_words());
   std::vector<float> targets(pads_targets_ ? before().target_words() : 0);
   before().load(seed, epoch, position,

@@ -14,6 +14,7 @@ namespace holdfast {
 SampleLength::SampleLength(const char* stage, const SampleLayouts& layouts) {
   const std::span<const ArraySpec> inputs = layouts.inputs.arrays();
   const auto found = std::ranges::find(inputs, kLengthName, &ArraySpec::name);
+  // The name alone is not enough: an input "length" of a program's own may be a measurement of f32.
   const bool is_length = found != inputs.end() && found->shape.element_count() == 1 &&
                          (found->dtype == DType::i32 || found->dtype == DType::i64);
   if (!is_length) {
@@ -29,6 +30,7 @@ SampleLength::SampleLength(const char* stage, const SampleLayouts& layouts) {
   dtype_ = found->dtype;
 }
 
+// Not checked here: what a length may be differs from stage to stage.
 std::int64_t SampleLength::of(const ArrayRow& inputs) const {
   return dtype_ == DType::i32 ? inputs.elements<std::int32_t>(index_)[0] : inputs.elements<std::int64_t>(index_)[0];
 }

@@ -35,6 +35,7 @@ struct SequenceArrays {
   std::vector<std::int64_t> lengths;
 };
 
+// Lengths have a digest too: the same elements cut at other places are other samples.
 std::vector<std::string> digests_of_sequences(const SequenceArrays& arrays) {
   std::vector<std::string> digests = {digest(std::as_bytes(std::span(arrays.lengths))).hex()};
   for (const std::vector<Tensor>* tensors : {&arrays.inputs, &arrays.targets}) {
@@ -46,16 +47,20 @@ std::vector<std::string> digests_of_sequences(const SequenceArrays& arrays) {
 
 class SequenceSource : public SourceStage {
  public:
+  // Digests are taken once, since nothing changes the arrays afterwards. Pointers to the targets stay valid as long as
+  // this object, because stages are never copied or moved.
   SequenceSource(SampleLayouts layouts, std::int64_t longest, SequenceArrays arrays)
       : SourceStage(std::move(layouts), static_cast<std::int64_t>(arrays.lengths.size())),
         arrays_(std::move(arrays)),
         longest_(longest),
         digests_(digests_of_sequences(arrays_)),
         begins_(arrays_.lengths.size()) {
+    // A sample begins where all samples before it end. Their sum fits, as the constructor of Sequences has checked.
     std::exclusive_scan(arrays_.lengths.begin(), arrays_.lengths.end(), begins_.begin(), std::int64_t{0});
     for (const Tensor& target : arrays_.targets) target_pointers_.push_back(&target);
   }
 
+  // Cleared first: a sample must have the same bits wherever it is loaded to, also after its last element.
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
     std::ranges::fill(destination.features, 0.0F);
     const ArrayRow row(layouts().inputs, destination.features);
@@ -70,6 +75,7 @@ class SequenceSource : public SourceStage {
     const ArrayRow row(layouts().targets, targets);
     read_elements(arrays_.targets, position, row);
     const float weight = arrays_.weights ? arrays_.weights->values()[static_cast<std::size_t>(position)] : 1.0F;
+    // The weights of positions, which are the last target. Positions beyond the length keep the 0 of the cleared row.
     std::fill_n(row.elements<float>(arrays_.targets.size()).begin(), length_of(position), weight);
   }
   std::string content() const override { return fmt::format("sequences {} {}", size(), fmt::join(digests_, " ")); }
@@ -85,6 +91,7 @@ class SequenceSource : public SourceStage {
     if (length == 0) return;
     for (std::size_t array = 0; array < from.size(); ++array) {
       const std::span<std::byte> to = row.bytes(array);
+      // An element may itself be an array. Its size follows from the row, which has room for `longest_` of them.
       const std::size_t element_bytes = to.size() / static_cast<std::size_t>(longest_);
       const std::size_t begin = static_cast<std::size_t>(begins_[static_cast<std::size_t>(position)]) * element_bytes;
       std::memcpy(to.data(), from[array].bytes().data() + begin, length * element_bytes);
@@ -132,6 +139,7 @@ TakenInputs take_inputs(std::vector<NamedSequences> inputs) {
   if (taken.longest > std::numeric_limits<std::int32_t>::max()) {
     throw refused_sequences(fmt::format("the longest sample has {} elements, more than 2147483647", taken.longest));
   }
+  // Copied before the inputs are moved, of which `first` is one.
   taken.arrays.lengths.assign(first.lengths().begin(), first.lengths().end());
   take_sequences(std::move(inputs), "input", taken.arrays.lengths, taken.longest, taken.specs, taken.arrays.inputs);
   taken.specs.push_back({.name = kLengthName, .shape = {}, .dtype = DType::i32});
@@ -146,6 +154,7 @@ void check_count(const Tensor& tensor, const std::string& name, std::size_t samp
                   shape.to_string(), samples));
 }
 
+// Both kinds of from_sequences() end here.
 Dataset dataset_of(TakenInputs taken, std::vector<ArraySpec> targets, bool has_weights) {
   SampleLayouts layouts{.inputs = RowLayout(std::move(taken.specs)),
                         .targets = RowLayout(std::move(targets)),
@@ -158,6 +167,7 @@ Dataset dataset_of(TakenInputs taken, std::vector<ArraySpec> targets, bool has_w
 Sequences::Sequences(Tensor elements, std::vector<std::int64_t> lengths)
     : elements_(std::move(elements)), lengths_(std::move(lengths)) {
   std::int64_t sum = 0;
+  // An overflow of the sum could make it equal to the first axis by accident.
   for (std::size_t i = 0; i < lengths_.size(); ++i) {
     if (lengths_[i] >= 0 && !__builtin_add_overflow(sum, lengths_[i], &sum)) continue;
     throw Error(ErrorCode::invalid_argument,
@@ -204,6 +214,8 @@ Tensor joined_tensors(const std::vector<Tensor>& samples, const std::vector<std:
 }  // namespace
 
 Sequences::Sequences(const std::vector<Tensor>& samples)
+    // Lengths are found twice, because one constructor can only call another with finished arguments. Either call
+    // throws for tensors that do not fit together, whichever runs first.
     : Sequences(joined_tensors(samples, lengths_of_tensors(samples)), lengths_of_tensors(samples)) {}
 
 std::int64_t Sequences::longest() const {
@@ -234,6 +246,7 @@ Dataset from_sequences(std::vector<NamedSequences> inputs, std::vector<NamedSequ
   TakenInputs taken = take_inputs(std::move(inputs));
   std::vector<ArraySpec> specs;
   take_sequences(std::move(targets), "target", taken.arrays.lengths, taken.longest, specs, taken.arrays.targets);
+  // From here on, every target of this source has one entry for each position of its sample.
   taken.arrays.have_positions = true;
   if (sample_weights) {
     check_sample_weights(*sample_weights);
@@ -243,6 +256,7 @@ Dataset from_sequences(std::vector<NamedSequences> inputs, std::vector<NamedSequ
     }
     taken.arrays.weights = std::move(sample_weights);
   }
+  // Always there, with or without weights of the user: they are what tells losses and metrics of padding.
   specs.push_back({.name = kSampleWeightName, .shape = Shape{taken.longest}, .dtype = DType::f32});
   return dataset_of(std::move(taken), std::move(specs), true);
 }

@@ -14,6 +14,7 @@ void ArraysSource::load(std::uint64_t, std::int64_t, std::int64_t position, Samp
   check_integers(layouts(), destination, position);
 }
 
+// Shapes and types are left out here: RowLayout describes them, and this text only tells equal contents.
 std::string ArraysSource::content() const {
   return fmt::format("arrays {} {}", size(), fmt::join(digests_, " "));
 }

@@ -20,6 +20,8 @@ class FunctionSource : public SourceStage {
   FunctionSource(SampleLayouts layouts, std::int64_t size, std::string content, SampleFunction function)
       : SourceStage(std::move(layouts), size), content_(std::move(content)), function_(std::move(function)) {}
 
+  // The user's function gets no seed and no epoch, since a source has one sample for each position. Any thread calls
+  // it, several at once. What it throws ends loading as it is.
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     // The function may leave words out. They must not hold what another sample left there.
     std::ranges::fill(destination.features, 0.0F);
@@ -43,6 +45,7 @@ class FunctionSource : public SourceStage {
 Dataset from_source(SourceOptions options, SampleFunction function) {
   if (options.size < 1) throw refused_source(fmt::format("needs one sample or more, not {}", options.size));
   if (options.inputs.empty()) throw refused_source("needs at least one input");
+  // No code can tell what a function will return. The application must, or a resume could train on other samples.
   if (options.content.empty()) {
     throw refused_source(
         "needs a `content`, a text that changes with the samples; else a run would resume with others");

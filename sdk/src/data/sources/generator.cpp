@@ -28,6 +28,8 @@ class GeneratedRows {
  public:
   GeneratedRows(const std::string& folder, std::size_t row_words) : row_words_(row_words) {
     if (folder.empty()) return;
+    // The file has a name for a moment only. Nothing is left over if the process
+    // dies later, and no second run finds it.
     const std::string path = temporary_path(path_in_folder(folder, "samples"));
     file_ = posix_file_system().create(path);
     // The open file stays, and the kernel frees it however this process ends.
@@ -42,8 +44,10 @@ class GeneratedRows {
       memory_.insert(memory_.end(), row.begin(), row.end());
       return;
     }
+    // Each row has a digest, because a disk may give back other bytes than it took. Memory needs none.
     digests_.push_back(digest(bytes));
     waiting_.insert(waiting_.end(), row.begin(), row.end());
+    // Rows are collected, as small ones would be a call of the kernel each.
     if (waiting_.size() * sizeof(float) >= kWrittenBytes) write();
   }
 
@@ -61,6 +65,7 @@ class GeneratedRows {
       return;
     }
     const std::span<std::byte> bytes = std::as_writable_bytes(row);
+    // At a place of its own and not at a cursor of the file, so several threads read at once.
     const std::size_t count = file_->read_at(first * sizeof(float), bytes);
     if (count == bytes.size() && digest(bytes) == digests_[static_cast<std::size_t>(position)]) return;
     throw Error(ErrorCode::invalid_file,
@@ -126,8 +131,11 @@ Dataset from_generator(GeneratorOptions options, const Generator& next) {
   const SampleArrays arrays{.inputs = {layouts.inputs, sample.features}, .targets = {layouts.targets, sample.targets}};
   const auto row_bytes = static_cast<std::int64_t>(row.size() * sizeof(float));
   GeneratedRows rows(options.spill_folder, row.size());
+  // The row is given to the function again for each sample. It is cleared in between, so words that the function leaves
+  // out are 0, and what it wrote before it returned false is dropped.
   while (next(arrays)) {
     check_integers(layouts, sample, rows.size());
+    // Written without a product that could overflow: the rows so far are within the limit.
     if (rows.size() >= options.max_samples || row_bytes > options.max_bytes - rows.size() * row_bytes) {
       throw refused_generator(
           fmt::format("gave more than {} samples of {} bytes, which max_samples ({}) or max_bytes "

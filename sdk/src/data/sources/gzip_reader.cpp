@@ -16,6 +16,7 @@ GzipReader::GzipReader(const std::string& path, std::string format) : path_(path
   // A FIFO would keep each replica waiting, and would give its bytes to only one of them.
   FileDescriptor file = open_regular_file(path, O_RDONLY, fmt::format("open \"{}\"", path));
   errno = 0;
+  // zlib reads a file without the two bytes of gzip as it is, which is how plain files come through here.
   file_ = gzdopen(file.value(), "rb");
   if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, fmt::format("cannot open \"{}\"", path));
   // zlib closes the descriptor from here on. Before, a failure of gzdopen() leaves it to `file`.
@@ -24,6 +25,7 @@ GzipReader::GzipReader(const std::string& path, std::string format) : path_(path
 
 std::size_t GzipReader::read(std::span<std::uint8_t> bytes) {
   errno = 0;
+  // Callers read a megabyte or less at once, so the number fits.
   const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
   // gzerror() may change errno.
   const int read_errno = errno;

@@ -29,6 +29,7 @@ class IdxSource : public SourceStage {
 
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     const auto sample = static_cast<std::size_t>(position);
+    // A sample of plain layouts is a float for each pixel and nothing else.
     const std::size_t pixels = destination.features.size();
     const std::uint8_t* const __restrict image = images_.data() + sample * pixels;
     // One product for each pixel, so vectors of any width give the same bits.
@@ -76,6 +77,7 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("read_idx() needs a finite scale for pixels, not {}", options.scale));
   }
+  // The rank is looked at before the labels are read: two paths that were exchanged are the usual mistake.
   IdxFile images = read_idx_file(images_path);
   check_rank(images_path, images, 3, "images [count, rows, columns]");
   IdxFile labels = read_idx_file(labels_path);

@@ -17,6 +17,7 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
+// The third byte of an IDX file is its element type: 08 unsigned byte, 09 signed byte, 0B to 0E wider numbers.
 constexpr std::uint8_t kUnsignedByte = 0x08;
 
 std::string count_of_bytes(std::int64_t bytes) {
@@ -60,6 +61,7 @@ Shape read_shape(const std::string& path, GzipReader& reader) {
 // Grows with the bytes that arrive: the header may promise more than the file, or the machine, has.
 std::vector<std::uint8_t> read_elements(GzipReader& reader, std::int64_t promised) {
   std::vector<std::uint8_t> elements;
+  // The elements grow by what has arrived, at most a piece at a time.
   std::vector<std::uint8_t> piece(kPieceBytes);
   for (;;) {
     const std::int64_t left = promised - static_cast<std::int64_t>(elements.size());

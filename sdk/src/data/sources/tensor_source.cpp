@@ -21,6 +21,8 @@ ArraySpec spec_of(const std::string& name, const Tensor& tensor) {
 }
 
 // One f32 tensor of features and one of targets.
+// The plain source. Its tensors are rows as devices read them, so arrays() lends them to be pinned or kept on a device.
+// Its description, shorter than that of several arrays, stands in savepoints, so it must stay as it is.
 class TensorSource : public SourceStage {
  public:
   TensorSource(Tensor features, Tensor targets)
@@ -86,6 +88,7 @@ class TensorArraysSource : public ArraysSource {
     read_row(layouts().targets, target_pointers_, position, row);
   }
 
+  // read_row() takes pointers, made once here. They stay valid, because tensors and stages do not move after this.
   static std::vector<const Tensor*> pointers_to(const std::vector<Tensor>& tensors) {
     std::vector<const Tensor*> pointers;
     for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
@@ -99,6 +102,7 @@ class TensorArraysSource : public ArraysSource {
 };
 
 // Checks one tensor of a data set against the number of samples that the first one has.
+// Names the array by role and name, since a data set may have inputs and targets of one name.
 void check_samples(const NamedTensor& given, const char* role, std::int64_t samples) {
   const Shape& shape = given.tensor.shape();
   if (shape.rank() > 0 && shape[0] == samples) return;
@@ -137,6 +141,7 @@ Dataset from_weighted(std::vector<NamedTensor> inputs, std::vector<NamedTensor> 
     targets.push_back({.name = kSampleWeightName, .tensor = std::move(*sample_weights)});
   }
   const std::int64_t samples = inputs[0].tensor.shape()[0];
+  // Tensors are moved and not copied; the specs are made before that.
   const auto take = [&](std::vector<NamedTensor>& named, const char* role, std::vector<Tensor>& tensors) {
     std::vector<ArraySpec> specs;
     for (NamedTensor& each : named) {
@@ -182,6 +187,7 @@ Tensor joined_weights(const std::vector<NamedTensor>& targets, const std::vector
   std::int64_t width = 0;
   if (targets.empty()) throw Error(ErrorCode::invalid_argument, "there are weights of targets, but no targets");
   for (const NamedTensor& target : targets) {
+    // By name and not by position: weights of the wrong target would train on without a message.
     const auto found = std::ranges::find(weights, target.name, &NamedTensor::name);
     if (found == weights.end() || weights.size() != targets.size()) {
       const auto names = [](const std::vector<NamedTensor>& tensors) {

@@ -19,12 +19,15 @@
 namespace holdfast {
 namespace {
 
+// Numbers, digests and words of samples go to the file as they are in memory.
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kCacheMagic = "HFCACHE1";
 constexpr std::size_t kCacheDigestEnd = kCacheMagic.size() + sizeof(Digest::bytes);
 constexpr std::size_t kCacheHeadBytes = kCacheDigestEnd + 3 * sizeof(std::uint64_t);
+// A head that claims more is damaged. It bounds the memory that a broken file can ask for.
 constexpr std::uint64_t kMostCacheTextBytes = 64U << 20;
+// Below it, a hint to the kernel takes longer than it saves.
 constexpr std::uint64_t kLeastExpectedBytes = 16U << 10;
 
 // The numbers of the head, in the order of the file.
@@ -49,6 +52,7 @@ std::vector<std::byte> head_of(const CacheContent& content, std::span<const Dige
 // Samples that are in memory at once while the file is written: enough that threads seldom wait for each other.
 std::int64_t samples_together(const CacheContent& content, int threads) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
+  // Many small samples need no more than this for the threads to have work.
   constexpr std::int64_t kSamples = 4096;
   const auto fitting = static_cast<std::int64_t>(kBytes / std::max<std::size_t>(1, content.sample_bytes));
   return std::clamp<std::int64_t>(fitting, threads, std::max<std::int64_t>(threads, kSamples));
@@ -57,6 +61,8 @@ std::int64_t samples_together(const CacheContent& content, int threads) {
 void write_samples(File& file, const CacheContent& content, std::uint64_t first_sample,
                    const CacheFile::MakeSample& make, int threads) {
   WorkerPool pool(threads);
+  // Groups follow each other: all threads wait for the last sample of one, which is written as one run of bytes. So the
+  // file grows in order, and no byte depends on the threads.
   const std::int64_t together = std::min(content.samples, samples_together(content, threads));
   std::vector<std::byte> samples(static_cast<std::size_t>(together) * content.sample_bytes);
   std::vector<Digest> index(static_cast<std::size_t>(content.samples));
@@ -78,6 +84,8 @@ void write_samples(File& file, const CacheContent& content, std::uint64_t first_
     file.write_at(first_sample + static_cast<std::uint64_t>(begin) * content.sample_bytes,
                   std::span(samples).first(static_cast<std::size_t>(count) * content.sample_bytes));
   }
+  // Last, so that a file without a magic is one that was not finished. Its name does
+  // not exist before it is whole either.
   const std::vector<std::byte> head = head_of(content, index);
   const Digest head_digest = digest(head);
   file.write_at(0, std::as_bytes(std::span(kCacheMagic)));
@@ -92,6 +100,8 @@ CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheCont
     : path_(path), sample_bytes_(content.sample_bytes) {
   first_sample_ =
       kCacheHeadBytes + content.text.size() + static_cast<std::uint64_t>(content.samples) * sizeof(Digest::bytes);
+  // Two processes may both find it missing. Each then writes a temporary file of its
+  // own and renames it, with equal bytes.
   if (!files.exists(path)) {
     write_whole_file(files, path, [&](File& file) { write_samples(file, content, first_sample_, make, threads); });
   }
@@ -101,6 +111,7 @@ CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheCont
 void CacheFile::open(FileSystem& files, const CacheContent& content) {
   file_ = files.open_for_reading(path_);
   const std::uint64_t size = file_->size_bytes();
+  // From here on nothing in the file is believed: each number is checked before it decides how much memory is taken.
   std::array<std::byte, kCacheHeadBytes> head{};
   const bool is_cache =
       file_->read_at(0, head) == head.size() && std::memcmp(head.data(), kCacheMagic.data(), kCacheMagic.size()) == 0;
@@ -139,6 +150,7 @@ void CacheFile::expect(std::int64_t sample) const {
 void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const {
   const auto index = static_cast<std::size_t>(sample);
   const std::uint64_t begin = first_sample_ + index * (first.size() + rest.size());
+  // The digest covers the sample as one run of bytes, however it is cut into features and targets.
   DigestBuilder found;
   bool is_whole = file_->read_at(begin, first) == first.size();
   found.update(first);

@@ -35,6 +35,7 @@ class CachedOutputsStage final : public ChainedStage {
         block_(options.block),
         model_digest_(text_digest(part.graph())),
         weights_digest_(weights_digest(part)) {
+    // Lives in the constructor only: after it, neither the model nor its workers are needed, and the model may change.
     OutputBlocks blocks(part, this->before(), block_, options.threads);
     if (options.file.empty()) {
       compute_to_memory(blocks);
@@ -44,6 +45,7 @@ class CachedOutputsStage final : public ChainedStage {
   }
 
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
+    // Rows in memory never change after the constructor, so any thread reads them without a lock.
     if (!file_) return copy_row(std::span(rows_).subspan(first_word_of(position), row_words()), destination);
     std::vector<float> row(row_words());
     file_->read(position, std::as_writable_bytes(std::span(row)), {});
@@ -55,6 +57,7 @@ class CachedOutputsStage final : public ChainedStage {
   }
   StageKind kind() const override { return StageKind::feature_map; }
   // Equal models make equal features of equal samples.
+  // The name is what tells whether two data sets have the same samples, as that of a map() does.
   std::string map_name() const override { return "outputs of " + model_digest_ + weights_digest_; }
   void describe(nlohmann::ordered_json& stages) const override {
     before().describe(stages);
@@ -79,6 +82,7 @@ class CachedOutputsStage final : public ChainedStage {
 
   void compute_to_memory(OutputBlocks& blocks) {
     try {
+      // At once and before anything is computed: a lack of memory should not be found after hours.
       rows_.resize(static_cast<std::size_t>(size()) * row_words());
     } catch (const std::bad_alloc&) {
       throw Error(ErrorCode::out_of_memory,
@@ -93,9 +97,10 @@ class CachedOutputsStage final : public ChainedStage {
   void open_file(OutputBlocks& blocks, const CachedOutputsOptions& options) {
     FileSystem& files = posix_file_system();
     std::optional<FolderLock> lock;
-    // Who waits here finds the file of the other process, and computes nothing.
-    // The lock is given back at the end of this function.
+    // A process that waits here finds the file of the other one, and computes nothing. After the deadline it computes
+    // all by itself: the lock only saves work. It is given back at the end of this function.
     if (!files.exists(options.file)) lock.emplace(parent_folder(options.file), Deadline::after(options.wait));
+    // One row is enough: CacheFile has one thread here, as write_row() must be called in the order of the samples.
     std::vector<float> row(row_words());
     file_.emplace(files, options.file,
                   CacheContent{.text = text(), .samples = size(), .sample_bytes = row_words() * sizeof(float)},
@@ -129,6 +134,7 @@ class CachedOutputsStage final : public ChainedStage {
   throw Error(ErrorCode::invalid_argument, "cached_outputs() " + sentence);
 }
 
+// By position, shape and type. Names need not match, as in training: plain data sets have none.
 void check_arrays(const Model& part, const Dataset& data) {
   const auto listed = [](const auto& arrays, const auto& spec_of) {
     std::vector<std::string> texts;
@@ -171,6 +177,7 @@ void check_outputs(const Model& part, const Dataset& data, const CachedOutputsOp
 Dataset cached_outputs(const Model& part, const Dataset& data, const CachedOutputsOptions& options) {
   check_outputs(part, data, options);
   CachedOutputsOptions settled = options;
+  // Settled here, once. It is not a part of the description, since no bit depends on it.
   if (settled.threads == 0) settled.threads = std::min(compute::default_threads(), kMostOutputThreads);
   return Dataset(std::make_shared<CachedOutputsStage>(data.last_stage(), part, settled));
 }

@@ -32,6 +32,7 @@ float* zeroed_words(std::int64_t samples, std::size_t words) {
 
 CacheStage::CacheStage(std::shared_ptr<const Stage> before)
     : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)) {
+  // A cache that kept what epoch 0 drew would turn augmentation off without a word.
   if (before_->is_same_in_all_epochs()) return;
   throw Error(
       ErrorCode::invalid_argument,
@@ -47,6 +48,7 @@ MemoryCacheStage::MemoryCacheStage(std::shared_ptr<const Stage> before)
 void MemoryCacheStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   const auto index = static_cast<std::size_t>(position);
   const Sample kept = sample_in({words_.get() + index * sample_words(), sample_words()});
+  // Pairs with the release below: a thread that sees the flag sees the words that were written before it.
   if (is_there_[index].load(std::memory_order_acquire)) {
     std::ranges::copy(kept.features, destination.features.begin());
     std::ranges::copy(kept.targets, destination.targets.begin());
@@ -56,6 +58,7 @@ void MemoryCacheStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t
   // bits.
   before().load(seed, epoch, position, destination);
   const std::lock_guard lock(mutex_);
+  // Another thread was faster. Its words must not be written again, since readers take no lock.
   if (is_there_[index].load(std::memory_order_relaxed)) return;
   std::ranges::copy(destination.features, kept.features.begin());
   std::ranges::copy(destination.targets, kept.targets.begin());
@@ -68,6 +71,8 @@ FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::st
           posix_file_system(), path,
           {.text = text_of_samples(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
           [this](std::int64_t position, std::span<std::byte> bytes) {
+            // Runs on several threads at once, so each call has words of its own. Samples are those of epoch 0, which
+            // stands for all.
             std::vector<float> words(sample_words());
             before().load(0, 0, position, sample_in(words));
             std::ranges::copy(std::as_bytes(std::span(words)), bytes.begin());

@@ -11,6 +11,7 @@
 namespace holdfast {
 namespace {
 
+// Short next to what the lock saves, which is the pass of a model over all samples.
 constexpr std::chrono::milliseconds kFolderRetryPeriod(10);
 
 }  // namespace
@@ -20,6 +21,7 @@ FolderLock::FolderLock(const std::string& folder, Deadline deadline)
     : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   // flock(2) knows no deadline.
   while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    // Any other error means a file system without locks. Then the caller goes on without one, as the header promises.
     const bool may_come = errno == EWOULDBLOCK || errno == EINTR;
     is_taken_ = may_come && deadline.has_passed();
     if (!may_come || is_taken_) return;

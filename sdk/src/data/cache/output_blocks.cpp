@@ -34,10 +34,12 @@ OutputBlocks::OutputBlocks(const Model& part, const Stage& before, std::int64_t 
       block_(block),
       // No more than there are blocks.
       threads_(std::min<std::int64_t>(threads, (before.size() + block - 1) / block)),
+      // Copies: the model may be trained on while this object lives, and all blocks must see the same weights.
       parameters_(part.parameter_values().begin(), part.parameter_values().end()),
       buffers_(part.buffer_values().begin(), part.buffer_values().end()) {}
 
 void OutputBlocks::write_row(std::int64_t sample, std::span<float> row) {
+  // A group is as many blocks as there are threads. Its first sample makes it, and the others only copy their rows.
   const std::int64_t group = threads_ * block_;
   if (sample % group == 0) compute_group(sample / block_);
   std::copy_n(group_.begin() + (sample % group) * static_cast<std::int64_t>(row_words()), row_words(), row.begin());
@@ -45,6 +47,7 @@ void OutputBlocks::write_row(std::int64_t sample, std::span<float> row) {
 
 void OutputBlocks::compute_group(std::int64_t first_block) {
   const std::size_t words = static_cast<std::size_t>(block_) * row_words();
+  // At the first group and not in the constructor: a cache file that exists needs no programs of the model.
   while (static_cast<std::int64_t>(workers_.size()) < threads_) workers_.push_back(std::make_unique<Worker>(part_));
   group_.resize(workers_.size() * words);
   std::vector<std::exception_ptr> failures(workers_.size());
@@ -58,6 +61,7 @@ void OutputBlocks::compute_group(std::int64_t first_block) {
     }
   };
   {
+    // The end of this scope joins them, so all failures are there below. The calling thread computes the first block.
     std::vector<std::jthread> threads;
     for (std::size_t index = 1; index < workers_.size(); ++index) {
       threads.push_back(
@@ -85,6 +89,7 @@ void OutputBlocks::compute_block(Worker& worker, std::int64_t block, std::span<f
     }
   } catch (const SampleError& error) {
     const std::int64_t sample = std::min(first + error.sample(), before_.size() - 1);
+    // The model counts samples within a block. A copy at the end of the last block stands for the last sample.
     throw error.renamed(fmt::format("sample {} of the data set given to cached_outputs()", sample), sample);
   }
 }
@@ -101,6 +106,8 @@ void OutputBlocks::load_block(Worker& worker, std::int64_t first, std::span<floa
       const std::span<float> row = rows.subspan(index * row_words(), row_words());
       before_.load(0, 0, first + i, {.features = features, .targets = row.subspan(layouts_.inputs.words())});
     } else {
+      // A copy of the row before, which is the last sample or a copy of it. A block
+      // always begins with a sample that exists.
       std::copy_n(features.data() - words, words, features.begin());
     }
   }

@@ -24,6 +24,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kIndexFormat = "holdfast bad samples";
+// Raised with any other meaning of a member. An index of another version is refused: finding it anew only takes time.
 constexpr int kIndexVersion = 1;
 
 // Whether a failure of this kind belongs to the sample. A file system that fails, or memory that is short, would leave
@@ -42,11 +43,13 @@ void look_at(const Stage& stage, std::int64_t begin, WorkerPool& pool, std::span
   pool.run(static_cast<int>(reasons.size()), [&](int, int task) {
     const auto i = static_cast<std::size_t>(task);
     if (failure.is_before(i)) return;
+    // Each task has memory of its own, since tasks run at once and what they load is thrown away.
     std::vector<float> features(stage.feature_words());
     std::vector<float> targets(stage.target_words());
     try {
       stage.load(0, 0, begin + task, {.features = features, .targets = targets});
     } catch (const Error& error) {
+      // Ends the search. FirstFailure keeps the one that is first in order, so the error does not depend on threads.
       if (!tells_of_sample(error.code())) return failure.note(i);
       reasons[i] = error.what();
     } catch (...) {
@@ -96,6 +99,7 @@ BadSamples find_bad_samples(const Stage& stage, const SkipBadOptions& options) {
         bad.reasons.push_back(fmt::format("sample {}: {}", begin + i, *reason));
       }
     }
+    // After each group and not after each sample: which samples of a group were looked at depends on threads.
     if (std::cmp_greater(bad.positions.size(), options.at_most)) {
       throw Error(
           ErrorCode::invalid_argument,
@@ -109,6 +113,7 @@ BadSamples find_bad_samples(const Stage& stage, const SkipBadOptions& options) {
 
 // The content is a text of its own, so that its digest does not depend on how JSON is printed.
 std::string index_text(const BadSamples& bad, const std::string& made_of, std::int64_t samples) {
+  // `made_of` may be long and hold paths, so the index has a digest of it, which is all that a comparison needs.
   const OrderedJson content = {
       {"made_of", digest_of(made_of)}, {"samples", samples}, {"bad", bad.positions}, {"first", bad.reasons}};
   // Reasons quote names of files, which may hold any bytes.
@@ -130,6 +135,7 @@ BadSamples bad_samples_from_text(const std::string& text, const std::string& mad
     if (index.at("digest") != digest_of(content_text)) refuse_index(path, "its digest is wrong, so it was changed");
     if (is_deep_json(content_text)) refuse_index(path, "its content is nested too deep");
     const Json content = Json::parse(content_text);
+    // An index of other data is not damaged. It may belong to another run, so the message offers another name too.
     if (content.at("made_of") != digest_of(made_of) || content.at("samples") != samples) {
       throw Error(ErrorCode::incompatible,
                   fmt::format("skip_bad() read the index {}, which was made of other data; remove it, or name another "
@@ -140,6 +146,7 @@ BadSamples bad_samples_from_text(const std::string& text, const std::string& mad
   } catch (const Json::exception&) {
     refuse_index(path, "it is damaged");
   }
+  // The digest was right, so such an index was written by another program. SkipStage asserts what is checked here.
   if (!is_possible(bad, samples)) refuse_index(path, "its samples cannot be right");
   return bad;
 }

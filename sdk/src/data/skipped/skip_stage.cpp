@@ -22,6 +22,7 @@ std::vector<std::uint32_t> positions_without(const std::vector<std::uint32_t>& b
   std::vector<std::uint32_t> kept;
   kept.reserve(static_cast<std::size_t>(samples) - bad.size());
   auto next = bad.begin();
+  // 32 bits are enough and cannot wrap: check_options_of_skip() refuses more than 2^32 - 1 samples.
   for (std::uint32_t position = 0; position < samples; ++position) {
     if (next != bad.end() && *next == position) {
       ++next;
@@ -57,11 +58,14 @@ BadSamples bad_samples_of(const Stage& before, const SkipBadOptions& options) {
   FileSystem& files = posix_file_system();
   if (options.index.empty()) return find_bad_samples(before, options);
   const std::string made_of = text_of_samples(before);
+  // Each process of a run finds the samples itself or reads the index. If they differ, the run is refused, since the
+  // description holds a digest of them.
   if (files.exists(options.index)) {
     return bad_samples_from_text(read_text_file(files, options.index), made_of, before.size(), options.index);
   }
   BadSamples bad = find_bad_samples(before, options);
   const std::string text = index_text(bad, made_of, before.size());
+  // Only a whole search is written, under its name in one step. After an error there is no index.
   write_whole_file(files, options.index, std::as_bytes(std::span(text)));
   return bad;
 }
@@ -94,6 +98,7 @@ Dataset Dataset::skip_bad(const SkipBadOptions& options) const {
 }
 
 SkippedSamples Dataset::skipped_samples() const {
+  // Also what stages further up left out, see skipped_by().
   const Stage* const last = stage_.get();
   return skipped_by(std::span(&last, 1));
 }

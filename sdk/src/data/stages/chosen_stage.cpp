@@ -7,6 +7,7 @@ namespace holdfast {
 ChosenStage::ChosenStage(std::shared_ptr<const Stage> before, std::vector<std::uint32_t> positions)
     : ChainedStage(std::move(before), static_cast<std::int64_t>(positions.size())), positions_(std::move(positions)) {}
 
+// The epoch goes through as it is: positions are the same in each one, and what a map before draws is not.
 void ChosenStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, positions_[static_cast<std::size_t>(position)], destination);
 }
@@ -20,6 +21,7 @@ std::int64_t ChosenStage::source_position(std::uint64_t seed, std::int64_t epoch
   return before().source_position(seed, epoch, positions_[static_cast<std::size_t>(position)]);
 }
 
+// Exact, and as long as the set of positions: a draw of single samples gives as many ranges.
 PositionSet ChosenStage::reach(const PositionSet& positions, std::size_t) const {
   std::vector<PositionSet::Range> chosen;
   for (const PositionSet::Range& range : positions.ranges()) {

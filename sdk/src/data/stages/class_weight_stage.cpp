@@ -21,6 +21,7 @@ namespace {
 // The last class that a whole number may name. It bounds the memory for counts where a target is not a class.
 constexpr std::int64_t kLastClass = 1'000'000;
 
+// Every whole number of 32 bits is exact in a double, and so is each f32.
 std::vector<double> numbers_of(const RowLayout& layout, std::span<float> row) {
   const ArraySpec& target = layout.arrays()[0];
   const std::span<const std::byte> bytes = ArrayRow(layout, row).bytes(0);
@@ -52,6 +53,8 @@ std::int64_t class_of_target(const RowLayout& layout, std::span<float> row, std:
     }
     return static_cast<std::int64_t>(number);
   }
+  // Exactly one 1 and else zeros. A row that mixup() or smoothing of labels made has
+  // no class, and no weight could be right.
   const auto hot = std::ranges::find(numbers, 1.0);
   const bool is_one_hot =
       hot != numbers.end() && std::ranges::count(numbers, 0.0) == static_cast<std::ptrdiff_t>(numbers.size()) - 1;
@@ -61,6 +64,7 @@ std::int64_t class_of_target(const RowLayout& layout, std::span<float> row, std:
 
 // Returns the number of classes that a one-hot row has; nothing for class numbers.
 std::optional<std::size_t> row_classes(const Stage& stage) {
+  // A weight of the user is a last target, which is not counted.
   const std::size_t targets = stage.layouts().targets.arrays().size() - (stage.layouts().has_weights ? 1 : 0);
   if (targets != 1) {
     throw Error(ErrorCode::invalid_argument,
@@ -97,6 +101,7 @@ std::span<float> ClassWeightStage::targets_before(std::span<float> targets) cons
 
 void ClassWeightStage::weigh(std::int64_t sample, std::span<float> targets) const {
   const RowLayout& layout = layouts().targets;
+  // `targets` holds the row of the stage before, so the class is read from the layout that has the weight at its end.
   const std::int64_t number = class_of_target(layout, targets, sample);
   if (number >= static_cast<std::int64_t>(weights_.size())) {
     throw Error(ErrorCode::invalid_argument,
@@ -108,6 +113,7 @@ void ClassWeightStage::weigh(std::int64_t sample, std::span<float> targets) cons
   const std::size_t last = layout.arrays().size() - 1;
   const auto count = static_cast<std::size_t>(layout.arrays()[last].shape.element_count());
   for (float& value : targets.subspan(layout.first_word(last), count)) {
+    // Weights of the user and of classes are multiplied. With a weight for each position, all of them are.
     value = before().layouts().has_weights ? value * weight : weight;
   }
 }
@@ -115,6 +121,7 @@ void ClassWeightStage::weigh(std::int64_t sample, std::span<float> targets) cons
 void ClassWeightStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position,
                 {.features = destination.features, .targets = targets_before(destination.targets)});
+  // The number in the source is what the user can look up. The position itself changes with each shuffle.
   weigh(source_position(seed, epoch, position), destination.targets);
 }
 
@@ -147,9 +154,11 @@ std::vector<float> balanced_class_weights(const Dataset& data) {
     stage.load_targets(0, 0, position, row);
     const auto number =
         static_cast<std::size_t>(class_of_target(stage.layouts().targets, row, stage.source_position(0, 0, position)));
+    // Bounded by kLastClass, so a target that is not a class cannot take all memory.
     if (number >= samples_of.size()) samples_of.resize(number + 1);
     ++samples_of[number];
   }
+  // Numbers without a sample are not classes here, else a gap in the numbers would make all weights smaller.
   const auto classes = std::ranges::count_if(samples_of, [](std::int64_t samples) { return samples > 0; });
   std::vector<float> weights;
   for (const std::int64_t samples : samples_of) {

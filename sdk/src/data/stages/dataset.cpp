@@ -113,6 +113,8 @@ Dataset Dataset::map(std::vector<ArraySpec> new_inputs, InputMapFunction functio
                                                  options.draws));
 }
 
+// An InputMapStage like that of a function, since a change is a function that names itself. output() throws for samples
+// that it cannot change, so the mistake shows here and not at the first batch.
 Dataset Dataset::map(const PictureChange& change) const {
   check_is_open("map");
   if (inputs().size() != 1) {
@@ -150,6 +152,7 @@ Dataset Dataset::take(std::int64_t count) const {
   return Dataset(std::make_shared<RangeStage>(stage_, 0, std::min(count, size())));
 }
 
+// More than there are leave no sample, as take(0) does. A data set without samples is allowed.
 Dataset Dataset::skip(std::int64_t count) const {
   check_is_open("skip");
   check_count("skip", count, 0);
@@ -167,6 +170,7 @@ Dataset Dataset::window(std::int64_t count, WindowOptions options) const {
   return Dataset(std::make_shared<WindowStage>(stage_, count, options));
 }
 
+// Joined data sets must be open too: what batch() gave to a part would be lost.
 std::vector<std::shared_ptr<const Stage>> Dataset::stages_of(const std::vector<Dataset>& parts,
                                                              const std::string& stage) {
   std::vector<std::shared_ptr<const Stage>> stages;
@@ -206,12 +210,14 @@ Dataset Dataset::repeat(std::int64_t count) const {
 
 Dataset Dataset::prefetch(int depth, PrefetchOptions options) const {
   check_count("prefetch", depth, 0);
+  // PrefetchOptions::automatic is 0. With a depth of 0 nothing is loaded ahead, so threads would have no effect.
   if (options.threads < 0 || (depth == 0 && options.threads != 1)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("prefetch() of {} batches by {} threads: use one thread or more, or "
                             "PrefetchOptions::automatic, and just one with a depth of 0, which loads nothing ahead",
                             depth, options.threads));
   }
+  // Only here: check_is_open() is for stages, and prefetch() may stand before or after batch().
   if (is_prefetched_) throw Error(ErrorCode::invalid_argument, "prefetch() is given twice");
   Dataset result = *this;
   result.is_prefetched_ = true;
@@ -273,6 +279,7 @@ std::string Dataset::description() const {
     if (has_sample_weights()) description["sample_weights"] = true;
   }
   description["stages"] = std::move(stages);
+  // Both members decide which samples a step has, so a resume compares them.
   description["batch"] = batch_size_;
   description["drop_remainder"] = drop_remainder_;
   // Names of maps may hold any bytes, and dump() would throw for those that are not UTF-8.
@@ -286,6 +293,7 @@ Dataset same_batches(const Dataset& data, std::shared_ptr<const Stage> stage, st
                 fmt::format("{} batches of {} samples together have more samples than 63 bits can count", together,
                             data.batch_size()));
   }
+  // Through the public functions, so what they refuse is refused here too.
   Dataset result = Dataset(std::move(stage)).batch(samples, {.drop_remainder = data.drops_remainder()});
   result = result.prefetch(data.prefetch_depth(), {.threads = data.prefetch_threads()});
   return data.is_kept_on_device() ? result.keep_on_device() : result;

@@ -33,9 +33,12 @@ std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::Fi
   std::vector<float> inputs(before.feature_words());
   std::vector<float> targets(before.target_words());
   for (std::int64_t position = 0; position < before.size(); ++position) {
+    // Epoch 0 with seed 0 stands for all. A map before that draws would be judged by these draws alone.
     before.load(0, 0, position, {.features = inputs, .targets = targets});
     const SampleArrays sample{.inputs = {before.layouts().inputs, inputs},
                               .targets = {before.layouts().targets, targets}};
+    // Called on this thread, in the order of the samples, and never again. It may
+    // change what it looks at, without effect.
     if (function(sample)) kept.push_back(static_cast<std::uint32_t>(position));
   }
   if (kept.empty()) {

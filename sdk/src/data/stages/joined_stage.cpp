@@ -32,12 +32,14 @@ const Stage& first_part(const char* function, const std::vector<std::shared_ptr<
   return *parts[0];
 }
 
+// Above the numbers of all parts, so no stage that follows has the number, and thus the draws, of one of them.
 std::uint32_t number_after(const std::vector<std::shared_ptr<const Stage>>& parts) {
   std::uint32_t most = 0;
   for (const auto& part : parts) most = std::max(most, part->number());
   return most + 1;
 }
 
+// Names count too: a model could not tell by which of two names it should take an array.
 const SampleLayouts& layouts_of_all(const char* function, const std::vector<std::shared_ptr<const Stage>>& parts) {
   const SampleLayouts& first = first_part(function, parts).layouts();
   for (const auto& part : parts) {
@@ -72,6 +74,8 @@ SampleLayouts layouts_side_by_side(const std::vector<std::shared_ptr<const Stage
       throw refused_join(
           "zip", fmt::format("the data sets have {} and {} samples; take() as many of each", size, part->size()));
     }
+    // Weights are the last target by definition. Those of an earlier part would stand
+    // in the middle, as an ordinary target.
     if (part->layouts().has_weights && part != parts.back()) {
       throw refused_join("zip", "only the last data set may have sample weights; put it last");
     }
@@ -127,6 +131,8 @@ void JoinedStage::describe(nlohmann::ordered_json& stages) const {
 AlternatingStage::AlternatingStage(const char* function, Parts parts, std::vector<Run> runs)
     : JoinedStage(layouts_of_all(function, parts), sum_of_sizes(parts), parts), runs_(std::move(runs)) {}
 
+// The last run that begins at or before the position. Runs are never empty for a position that exists: one without
+// rounds ends where it begins, and the next one has the same begin.
 AlternatingStage::Place AlternatingStage::place_of(std::int64_t position) const {
   const auto after = std::ranges::upper_bound(runs_, position, {}, &Run::begin);
   const Run& run = *std::prev(after);
@@ -154,6 +160,7 @@ PositionSet AlternatingStage::reach(const PositionSet& positions, std::size_t pa
       const auto turn = std::ranges::find(run.parts, parent) - run.parts.begin();
       if (turn == turns) continue;
       // The first round whose sample of this part is at `position` or later.
+      // Turn t of round r stands at begin + r * turns + t, solved for r and rounded up.
       const auto round_from = [&](std::int64_t position) {
         return std::clamp<std::int64_t>((position - run.begin - turn + turns - 1) / turns, 0, run.rounds);
       };
@@ -165,6 +172,7 @@ PositionSet AlternatingStage::reach(const PositionSet& positions, std::size_t pa
   return PositionSet(std::move(reached));
 }
 
+// One run for each part, of one turn.
 ConcatenateStage::ConcatenateStage(const Parts& parts)
     : AlternatingStage("concatenate", parts, [&] {
         std::vector<Run> runs;
@@ -186,6 +194,7 @@ InterleaveStage::InterleaveStage(const Parts& parts)
         std::int64_t first_round = 0;
         // Between two sizes, the same parts have samples left.
         for (const std::int64_t end : ends) {
+          // Two parts of one size end in the same round. Parts without samples are in no run.
           if (end == first_round) continue;
           Run run{.begin = begin, .rounds = end - first_round, .first_round = first_round};
           for (std::size_t part = 0; part < parts.size(); ++part) {

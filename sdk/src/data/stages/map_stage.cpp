@@ -26,6 +26,7 @@ Random draws_of(const Stage& stage, std::uint64_t seed, std::int64_t epoch, std:
 
 // Whether both are of one sequence and have the same draw next: a draw moves a counter.
 bool have_same_draws(const Random& a, const Random& b) {
+  // Without padding, so that a comparison of bytes is one of values.
   static_assert(std::is_trivially_copyable_v<Random> && std::has_unique_object_representations_v<Random>);
   return std::memcmp(&a, &b, sizeof(Random)) == 0;
 }
@@ -52,6 +53,7 @@ class MapDraws {
   const std::int64_t position_;
 };
 
+// Here and not at the first call, which may come hours later on another thread.
 template <typename Function>
 void check_function(const Function& function) {
   if (!function) throw Error(ErrorCode::invalid_argument, "map() was given an empty function");
@@ -90,6 +92,7 @@ MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction fun
 void MapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position, destination);
   MapDraws draws(*this, seed, epoch, position);
+  // The function changes the row where the batch has it: no copy, and the row is complete before the function sees it.
   function_(destination, draws.random());
   draws.check(may_draw_, name_);
 }
@@ -138,12 +141,14 @@ InputMapStage::InputMapStage(std::shared_ptr<const Stage> before, std::vector<Ar
 
 void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   const std::size_t words = before().feature_words();
+  // Not zeroed, as a vector would be: the stage before writes all of it, and pictures are large.
   const auto memory = std::make_unique_for_overwrite<float[]>(words);
   const std::span<float> inputs(memory.get(), words);
   before().load(seed, epoch, position, {.features = inputs, .targets = destination.targets});
   // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
   if (!layouts().inputs.is_plain()) std::ranges::fill(destination.features, 0.0F);
   MapDraws draws(*this, seed, epoch, position);
+  // Two rows, because the arrays before and after may have other shapes. Targets went to their place at once.
   function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, draws.random());
   draws.check(may_draw_, name_);
   check_integers(layouts(), destination, position);

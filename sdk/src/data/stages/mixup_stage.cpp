@@ -28,6 +28,7 @@ void check_arrays(const char* name, const SampleLayouts& layouts) {
     }
   }
   const std::size_t targets = layouts.targets.arrays().size() - (layouts.has_weights ? 1 : 0);
+  // The weight, if there is one, is the last array and stays that of the sample itself.
   for (const ArraySpec& target : layouts.targets.arrays().first(targets)) {
     if (target.dtype != DType::f32 || target.shape.rank() == 0) {
       throw refused_mixing(name,
@@ -45,6 +46,7 @@ void mix(std::span<float> own, std::span<const float> other, float share) {
 void mix(std::span<std::uint8_t> own, std::span<const std::uint8_t> other, float share) {
   for (std::size_t i = 0; i < own.size(); ++i) {
     const float mean = share * static_cast<float>(own[i]) + (1 - share) * static_cast<float>(other[i]);
+    // Rounded to the nearest. A mean of bytes never leaves their range.
     own[i] = static_cast<std::uint8_t>(mean + 0.5F);
   }
 }
@@ -64,6 +66,7 @@ void mix_rows(const RowLayout& layout, std::size_t arrays, std::span<float> own,
 
 }  // namespace
 
+// The names d, c, x, v and u are those of the paper, see the header.
 double draw_log_gamma(double shape, Random& random) {
   const double raised = shape < 1 ? shape + 1 : shape;
   const double d = raised - 1.0 / 3;
@@ -71,6 +74,7 @@ double draw_log_gamma(double shape, Random& random) {
   while (true) {
     const double x = random.normal();
     const double v = (1 + c * x) * (1 + c * x) * (1 + c * x);
+    // In (0, 1], so that its logarithm is finite.
     const double u = 1 - static_cast<double>(random.uniform());
     if (v <= 0 || std::log(u) >= 0.5 * x * x + d - d * v + d * std::log(v)) continue;
     const double log_gamma = std::log(d * v);
@@ -82,6 +86,7 @@ double draw_log_gamma(double shape, Random& random) {
 float draw_share(double alpha, Random& random) {
   const double own = draw_log_gamma(alpha, random);
   const double other = draw_log_gamma(alpha, random);
+  // own / (own + other) by logarithms: both may be too small for a double, and their ratio is not.
   return static_cast<float>(1 / (1 + std::exp(other - own)));
 }
 
@@ -99,10 +104,12 @@ void MixingStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   const auto partner = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size())));
   const float share = draw_share(alpha_, random);
   before().load(seed, epoch, position, destination);
+  // A sample that is mixed with itself is itself, in either kind of mixing.
   if (partner == position) return;
   std::vector<float> features(feature_words());
   std::vector<float> targets(target_words());
   before().load(seed, epoch, partner, {.features = features, .targets = targets});
+  // The share of the targets is what the inputs have in fact: a rectangle of cutmix() has whole pixels.
   const float own = mix_inputs({.share = share, .random = random}, destination.features, features);
   const std::size_t mixed_targets = layouts().targets.arrays().size() - (layouts().has_weights ? 1 : 0);
   mix_rows(layouts().targets, mixed_targets, destination.targets, targets, own);

@@ -8,6 +8,7 @@ namespace holdfast {
 
 RangeStage::RangeStage(std::shared_ptr<const Stage> before, std::int64_t first, std::int64_t size)
     : ChainedStage(std::move(before), size), first_(first) {
+  // The functions of Dataset cut what users give to the samples that exist.
   HOLDFAST_ASSERT(first >= 0 && size >= 0 && first + size <= this->before().size());
 }
 

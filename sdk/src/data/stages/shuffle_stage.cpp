@@ -16,6 +16,7 @@ namespace holdfast {
 
 ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window)
     : ChainedStage(before, before->size()), window_(std::min(window, std::max<std::int64_t>(1, before->size()))) {
+  // `window_` is already computed here, and is wrong for such a window. Nothing has used it.
   if (window <= 0) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("shuffle() needs a window of one sample or more, not {}", window));
@@ -40,6 +41,7 @@ SampleOrder ShuffleStage::draw_order(const Key& key) const {
 std::int64_t ShuffleStage::position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
   const Key key{.seed = seed, .epoch = epoch, .window = position / window_};
   const std::int64_t begin = key.window * window_;
+  // The order is drawn when its first position is asked for, by whichever thread comes first. The bits are the same.
   return begin + orders_.at(key, static_cast<std::size_t>(position - begin), [&] { return draw_order(key); });
 }
 

@@ -14,6 +14,7 @@ namespace holdfast {
 void SplitPositions::add(Positions positions, std::int64_t validation_samples, Random random) {
   HOLDFAST_ASSERT(validation_samples >= 0 && validation_samples <= static_cast<std::int64_t>(positions.size()));
   for (std::size_t i = 0; i < static_cast<std::size_t>(validation_samples); ++i) {
+    // The first steps of Fisher and Yates: as many draws as validation has samples, and what is left is for training.
     std::swap(positions[i], positions[i + random.below(positions.size() - i)]);
   }
   const auto border = positions.begin() + validation_samples;
@@ -36,6 +37,7 @@ std::int64_t samples_of_fraction(double fraction, std::int64_t size, std::string
                             "{}s, pass an integer as in split(1000)",
                             given, sample, sample));
   }
+  // To the nearest, so 0.1 of 60000 is 6000 although no double is 0.1.
   const auto count = static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(size)));
   if (count < 1 || count >= size) {
     throw Error(ErrorCode::invalid_argument,

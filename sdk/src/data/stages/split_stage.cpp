@@ -35,6 +35,7 @@ Error refused_split(const std::string& sentence) {
   return Error(ErrorCode::invalid_argument, sentence);
 }
 
+// Numbers as JSON prints them: the shortest digits that name a float.
 std::string text_of_class(const SampleClass& of) {
   const auto number = [](float value) { return nlohmann::json(value).dump(); };
   if (of.targets.size() == 1) return "class " + number(of.targets[0]);
@@ -94,6 +95,7 @@ std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
   if (!are_floats) require_integer_labels(stage.layouts());
   std::vector<float> targets(stage.target_words());
   for (std::int64_t position = 0; position < stage.size(); ++position) {
+    // Targets alone, where the stages allow it: reading all pictures for their labels would take as long as an epoch.
     stage.load_targets(seed, 0, position, targets);
     const std::vector<float> label = are_floats ? targets : integer_label(stage.layouts().targets, targets);
     // Above 2^24, several integers are one float.
@@ -111,6 +113,7 @@ std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
     samples[label].push_back(static_cast<std::uint32_t>(position));
   }
   std::vector<SampleClass> classes;
+  // The map is sorted by targets, and positions rise within each class because they were found in their order.
   for (auto& [key, positions] : samples) classes.push_back({key, std::move(positions)});
   return classes;
 }
@@ -157,6 +160,7 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
     return Wide{validation_samples} * size_of(i) - Wide{counts[i]} * Wide{samples};
   };
   for (std::size_t i = 0; i < counts.size(); ++i) {
+    // Rounded down first. What is left after all classes goes to those that lack most, one sample at a time.
     const auto share = static_cast<std::int64_t>(Wide{validation_samples} * size_of(i) / samples);
     counts[i] = std::clamp<std::int64_t>(share, 1, size_of(i) - 1);
   }
@@ -167,6 +171,8 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
   const auto is_later = [](const Candidate& a, const Candidate& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   };
+  // A queue, because there may be as many classes as half of the samples: a search
+  // for each change would take their square.
   std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_later)> candidates(is_later);
   const auto enter = [&](std::size_t i) {
     const std::int64_t next = counts[i] + change;
@@ -228,6 +234,7 @@ void SplitStage::describe(nlohmann::ordered_json& stages) const {
 DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t validation_samples,
                    const SplitOptions& options) {
   check_split(*before, validation_samples);
+  // Both parts have it in their descriptions, so a resume with other parts is refused.
   SplitDraw draw{.seed = options.seed, .validation_samples = validation_samples};
   SplitPositions parts;
   // The parts have the same stage number, so a part that is split again with the same seed gets other

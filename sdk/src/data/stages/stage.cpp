@@ -16,6 +16,7 @@ namespace {
 void check_row(const RowLayout& layout, std::span<float> words, std::int64_t position) {
   for (std::size_t array = 0; array < layout.arrays().size(); ++array) {
     const ArraySpec& spec = layout.arrays()[array];
+    // The other types of samples fit into what models compute with.
     if (spec.dtype != DType::i64) continue;
     check_integer_range(ArrayRow(layout, words).elements<std::int64_t>(array), spec, array, position);
   }
@@ -23,6 +24,7 @@ void check_row(const RowLayout& layout, std::span<float> words, std::int64_t pos
 
 // Parts of one table have what was left out of its file in common, which counts once.
 void add_skipped(const Stage& stage, std::set<const void*>& seen, SkippedSamples& all) {
+  // A stage that several data sets share is found on several ways.
   if (!seen.insert(&stage).second) return;
   for (const Stage* parent : stage.parents()) add_skipped(*parent, seen, all);
   const SkippedSamples* const own = stage.skipped();
@@ -48,6 +50,7 @@ std::string text_of_samples(const Stage& stage) {
                                        {"inputs", json_of(stage.layouts().inputs)},
                                        {"targets", json_of(stage.layouts().targets)},
                                        {"stages", std::move(stages)}};
+  // Names of maps may hold any bytes, and dump() would throw for those that are not UTF-8.
   return text.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -76,6 +79,7 @@ bool Stage::is_same_in_all_epochs() const {
 SampleLayouts weighted_layouts(const SampleLayouts& before) {
   if (before.has_weights) return before;
   std::vector<ArraySpec> targets(before.targets.arrays().begin(), before.targets.arrays().end());
+  // One weight for the whole sample, at the end of the row: so the row of the stage before is the begin of the new one.
   targets.push_back({.name = "sample_weight", .shape = {}});
   return {.inputs = before.inputs, .targets = RowLayout(std::move(targets)), .has_weights = true};
 }

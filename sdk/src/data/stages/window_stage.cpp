@@ -23,6 +23,7 @@ std::int64_t number_of_windows(std::int64_t samples, std::int64_t count, const W
   }
   // The distance from the first sample of a window to the last one.
   std::int64_t reach = 0;
+  // Written with the distance and not with the length, which could overflow by one more.
   if (__builtin_mul_overflow(count - 1, options.stride, &reach) || reach >= samples) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("window() of {} samples at a stride of {} does not fit into {} samples", count,
@@ -57,6 +58,7 @@ void write_to_window(const RowLayout& from_layout, std::span<float> from, const 
 }  // namespace
 
 WindowStage::WindowStage(std::shared_ptr<const Stage> before, std::int64_t count, const WindowOptions& options)
+    // A wrong count must not make a shape before number_of_windows() refuses it: arguments are computed in any order.
     : ChainedStage(before, layouts_of_windows(before->layouts(), std::max<std::int64_t>(1, count), options.targets),
                    number_of_windows(before->size(), count, options)),
       count_(count),
@@ -66,6 +68,7 @@ void WindowStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   const SampleLayouts& single = before().layouts();
   std::vector<float> inputs(single.inputs.words());
   std::vector<float> targets(single.targets.words());
+  // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
   std::ranges::fill(destination.features, 0.0F);
   std::ranges::fill(destination.targets, 0.0F);
   for (std::int64_t index = 0; index < count_; ++index) {
@@ -76,6 +79,7 @@ void WindowStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
       write_to_window(single.targets, targets, layouts().targets, destination.targets, index);
     }
   }
+  // The loop ends with the last sample of the window, so `targets` holds its row.
   if (options_.targets == WindowTargets::last) std::ranges::copy(targets, destination.targets.begin());
 }
 

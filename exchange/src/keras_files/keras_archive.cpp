@@ -16,6 +16,7 @@
 namespace holdfast::format {
 namespace {
 
+// The names are those of Keras 3's saving library. An archive has no other members than these and its assets.
 constexpr const char* kConfigMember = "config.json";
 constexpr const char* kMetadataMember = "metadata.json";
 constexpr const char* kWeightsMember = "model.weights.h5";
@@ -65,6 +66,7 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
                                                       path, quoted_text(entry.name)));
     }
   }
+  // An empty member of weights is no HDF5 file either, and has no bytes to parse.
   if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
     throw Error(
         ErrorCode::invalid_file,
@@ -74,6 +76,7 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
   weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
 }
 
+// Sizes are those of the archive's directory, and are checked before memory is taken for them.
 std::string KerasArchive::read_text(const ZipEntry& entry) const {
   if (entry.size_bytes > kMaxKerasJsonBytes) {
     refuse_keras_model(fmt::format("{} in {}", entry.name, source_.path()),
@@ -92,6 +95,7 @@ void KerasArchive::refuse_growth(const ZipEntry& entry) const {
           quoted_text(entry.name), entry.stored_bytes, entry.size_bytes));
 }
 
+// The member is unpacked into the memory that the helper process will parse, so there is no second copy of the weights.
 ForeignHdf5 KerasArchive::read_weights(const ZipEntry& entry, const TreeLimits& limits) const {
   const std::string label = fmt::format("{} in {}", kWeightsMember, source_.path());
   if (is_compressed_beyond(entry, kMaxFreeWeightsBytes, kMaxWeightsRatio)) refuse_growth(entry);
@@ -114,6 +118,7 @@ KerasContent KerasArchive::content(Hdf5Tree tree,
   }
   const Json config = parse_keras_json(config_, label);
   const KerasModel model(config, label);
+  // A text among the weights would get lost when the same file is written again.
   require_no_texts(tree, weights);
   read_keras_weights(tree, &model, {.config = member(member(config, "compile_config"), "optimizer")}, content);
   return content;
@@ -126,6 +131,7 @@ void write_keras_archive(FileSystem& files, const std::string& path, const Keras
   for (const NamedArray& array : content.arrays) {
     if (array.name.starts_with(kAssetPrefix)) {
       assets.push_back({array.name, array.bytes});
+      // Members of the archive are not datasets of its HDF5 file.
       hdf5.description.paths.erase(array.name);
     } else {
       hdf5.arrays.push_back(array);

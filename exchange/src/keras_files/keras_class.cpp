@@ -33,6 +33,7 @@ struct Variable {
   bool flag_value = true;
 };
 
+// Keras's own names: legacy files hold them, and are compared with them.
 constexpr Variable kKernel = {"kernel"};
 constexpr Variable kBias = {"bias", "use_bias"};
 constexpr Variable kGamma = {"gamma", "scale"};
@@ -43,6 +44,7 @@ using Variables = std::vector<Variable>;
 const Variables kKernelBias = {kKernel, kBias};
 const Variables kSeparable = {{"depthwise_kernel"}, {"pointwise_kernel"}, kBias};
 const Variables kRecurrent = {kKernel, {"recurrent_kernel"}, kBias};
+// Trainable variables come first, as Keras lists those of a layer.
 const Variables kBatchNormalization = {
     kGamma, kBeta, {"moving_mean", "", true, false}, {"moving_variance", "", true, false}};
 const Variables kScaleAndShift = {kGamma, kBeta};
@@ -92,6 +94,7 @@ const std::array kClasses = {
     Class{"MultiHeadAttention", &kNothing},
 };
 
+// The reverse matrix is there only where the weights are not tied.
 const Variables kReversible = {{"embeddings"}, {"reverse_embeddings", "tie_weights", true, true, false}};
 const Variables kRms = {{"scale"}};
 const Variables kAlpha = {{"alpha"}};
@@ -202,6 +205,7 @@ const Variables* variables_of(std::string_view class_name) {
 }
 
 // True for options that add variables which the tables lack.
+// Names for such a layer would be those of other variables, so it counts as one of an unknown class.
 bool has_unusual_variables(const Json& config) {
   return flag_member(config, "renorm", false) || flag_member(config, "use_gate", false) ||
          !member(config, "lora_rank").is_null() || !member(config, "quantization_config").is_null() ||
@@ -218,6 +222,7 @@ std::string_view without_counter(std::string_view snake_name) {
 
 // Finds a group's class by its name: an attribute of a layer, or a class in snake case with a counter.
 const Variables* variables_of_group(std::string_view snake_name) {
+  // Attributes first: "cell" is not a class in snake case.
   for (const Attribute& attribute : kLayerAttributes) {
     if (attribute.name == snake_name) return variables_of(attribute.class_name);
   }
@@ -260,6 +265,7 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
   // Given statistics are options and no variables.
   if (class_name == "Normalization" && !member(config, "mean").is_null()) return result;
   // Those inside of an attention have no equation in its configuration.
+  // Whether it has a bias follows from `bias_axes` in the one case and from `use_bias` of the attention in the other.
   const bool is_layer = class_name == "EinsumDense" && !member(config, "equation").is_null();
   const bool lacks_bias = is_layer && member(config, "bias_axes").is_null();
   for (const Variable& variable : *variables) {

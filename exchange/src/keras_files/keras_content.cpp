@@ -18,6 +18,7 @@ constexpr const char* kExtraPrefix = "extra/";
 
 }  // namespace
 
+// Sorted as the arrays of every file of Holdfast, so a lookup by name needs no other order.
 ArraySet finish_keras(KerasContent content) {
   std::sort(content.arrays.begin(), content.arrays.end(),
             [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
@@ -32,6 +33,7 @@ NamedArray* KerasCollector::find(const std::string& path) const {
   return found != tree_.datasets.end() && found->array.name == path ? &found->array : nullptr;
 }
 
+// Not taken yet: a list of a stranger may name one dataset twice.
 bool KerasCollector::has(const std::string& path) const {
   return !taken_.contains(path) && find(path) != nullptr;
 }
@@ -41,6 +43,7 @@ std::string KerasCollector::take(const std::string& path, const std::string& nam
   HOLDFAST_ASSERT(dataset != nullptr && taken_.insert(path).second);
   std::string unique = name;
   // Two rules may give one name. The path makes it unique.
+  // Paths are unique in a file, so this ends.
   while (!names_.insert(unique).second) unique = kExtraPrefix + path + (unique == name ? "" : "_");
   content_.description.paths.emplace(unique, path);
   content_.arrays.push_back(
@@ -67,6 +70,7 @@ std::vector<KerasShape> KerasCollector::trainables(const KerasModel* model) cons
   for (const NamedArray& array : content_.arrays) by_name.emplace(array.name, &array);
   std::vector<KerasShape> result;
   if (model == nullptr || !model->is_complete()) return result;
+  // One missing array makes all later positions uncertain, so then no order is known.
   for (const KerasSlot& slot : model->slots()) {
     if (!slot.is_trainable) continue;
     const auto found = by_name.find(kModelPrefix + slot.array);
@@ -106,6 +110,7 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
                                                            "describes; remove it, or read the Keras file again",
                                                            quoted_text(array.name)));
     }
+    // Under the path of the file and not under the name of the array.
     tree.datasets.push_back({.array = array, .attributes = {}});
     tree.datasets.back().array.name = path->second;
   }

@@ -33,6 +33,7 @@ std::vector<std::byte> from_hex(const std::string& text) {
   return bytes;
 }
 
+// Texts and lists of texts stay readable, since a person may look at the metadata.
 Json attribute_value(const Hdf5Attribute& attribute) {
   if (const auto* text = std::get_if<std::string>(&attribute.value)) return *text;
   if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) return *texts;
@@ -76,6 +77,7 @@ std::string keras_metadata(const KerasDescription& description) {
                 {"paths", description.paths},
                 {"optimizer", description.optimizer},
                 {"groups", groups_to_json(description.groups)}};
+  // Empty members are left out: the metadata of a file without them does not depend on what this code knows of them.
   if (!description.config.empty()) keras["config"] = description.config;
   if (!description.archive_metadata.empty()) keras["archive_metadata"] = description.archive_metadata;
   if (!description.added.empty()) keras["added"] = description.added;
@@ -127,6 +129,7 @@ std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attrib
   };
   std::vector<std::string> texts;
   if (append(std::string(name), texts)) return texts;
+  // Keras splits a list that is too long for one attribute: "layer_names0", "layer_names1".
   for (std::size_t part = 0; part < kMaxParts && append(std::string(name) + std::to_string(part), texts); ++part) {
   }
   return texts;

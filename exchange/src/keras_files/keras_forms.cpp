@@ -43,6 +43,7 @@ const KerasLayer* first_unknown(const std::vector<KerasLayer>& layers) {
 }
 
 // Gives every array its path in the new form, and collects the attributes that belong to that form.
+// Lives for one call of lay_out(), which owns what the references below name.
 class Composer {
  public:
   Composer(const KerasContent& content, const Json& config, KerasForm form)
@@ -74,6 +75,7 @@ class Composer {
 
  private:
   void place(const std::string& array, const std::string& path) {
+    // Each place of the new form needs an array: Keras loads by position, and a gap would move all later ones.
     if (unplaced_.erase(array) == 0)
       refuse_form(form_, fmt::format("it lacks the array \"{}\"; pass all of its weights", array));
     result_.paths.emplace(array, path);
@@ -95,6 +97,7 @@ class Composer {
         form_ == KerasForm::archive ? Json{{"keras_version", kKerasVersion}, {"date_saved", ""}}.dump() : "";
   }
 
+  // Groups of direct layers alone: what lies in a nested model is listed as weights of that one layer.
   void compose_legacy(const std::string& root) {
     const std::string prefix = root.empty() ? "" : root + "/";
     std::vector<std::string> layers;
@@ -123,6 +126,7 @@ class Composer {
   }
 
   void compose_legacy_model() {
+    // These two members alone: a legacy file has another place for the arguments of compile(), and none for the rest.
     result_.config = Json{{"class_name", member(config_, "class_name")}, {"config", member(config_, "config")}}.dump();
     std::vector<Hdf5Attribute> attributes = {{"backend", std::string(kBackend)},
                                              {"keras_version", std::string(kKerasVersion)}};
@@ -183,6 +187,7 @@ class Composer {
     return config;
   }
 
+  // Only the root has these attributes. A text that is not JSON is an error that names the attribute.
   Json text_of_group(const std::string& attribute) const {
     for (const Hdf5Group& candidate : content_.description.groups) {
       const std::string text = candidate.path.empty() ? text_attribute(candidate.attributes, attribute) : "";
@@ -206,6 +211,7 @@ void drop_model(KerasContent& content) {
   std::erase_if(content.arrays,
                 [&](const NamedArray& array) { return !description.paths[array.name].starts_with(prefix); });
   std::erase_if(description.paths, [&](const auto& path) { return !path.second.starts_with(prefix); });
+  // The prefix of the group is cut off, since the same groups lie at the root of a file of weights.
   for (auto& [array, path] : description.paths) path.erase(0, prefix.size());
   std::erase_if(description.groups,
                 [&](const Hdf5Group& g) { return g.path != kModelWeights && !g.path.starts_with(prefix); });
@@ -236,6 +242,7 @@ KerasContent convert(KerasContent content, KerasForm form) {
   if (from == KerasForm::archive && form == KerasForm::weights) {
     content.description.config.clear();
   } else if (from == KerasForm::legacy_model && form == KerasForm::legacy_weights) {
+    // Both forms share their paths, so the file's own names stay, even of layers that nobody knows.
     drop_model(content);
   } else {
     return lay_out(std::move(content), form);

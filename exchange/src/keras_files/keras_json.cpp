@@ -41,6 +41,7 @@ Scan scan(std::string_view text) {
     } else if ((c == '}' || c == ']') && depth > 0) {
       --depth;
     } else if (text.substr(i).starts_with("NaN") || text.substr(i).starts_with("Infinity")) {
+      // Outside of strings no word of JSON begins with either letter, so nothing else can be meant.
       result.numbers.push_back(i);
     }
   }
@@ -76,6 +77,7 @@ Json parse_keras_json(std::string_view text, const std::string& label) {
   }
   const Scan found = scan(text);
   if (found.depth > kMaxDepth) refuse_keras_model(label, fmt::format("is nested deeper than {} levels", kMaxDepth));
+  // The text is copied only if it must be changed: it may have 64 MiB.
   Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
                                     : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
   if (json.is_discarded()) refuse_keras_model(label, "is not JSON");
@@ -83,6 +85,7 @@ Json parse_keras_json(std::string_view text, const std::string& label) {
 }
 
 const Json& member(const Json& object, std::string_view key) {
+  // Returned by reference, so a chain of members needs no check after each step.
   static const Json nothing;
   if (!object.is_object()) return nothing;
   const auto found = object.find(key);

@@ -23,6 +23,7 @@ bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// TensorFlow names an output "kernel:0". The number says nothing here.
 std::string_view without_output_number(std::string_view weight) {
   const std::size_t colon = weight.rfind(':');
   const bool has_number = colon != std::string_view::npos && is_digits(weight.substr(colon + 1));
@@ -42,6 +43,7 @@ class LegacyReader {
   void read(const KerasOptimizer& optimizer) {
     for (const LegacyLayer& layer : legacy_layers(tree_, root_, label_)) take_layer(layer);
     if (const Hdf5Group* group = tree_.find_group(join_path(root_, kTopLevelWeights))) take_top_level(*group);
+    // A file of weights alone has no optimizer, and a group of that name there is one of a layer.
     if (const Hdf5Group* group = root_.empty() ? nullptr : tree_.find_group(kOptimizerWeights)) {
       collector_.take_optimizer(paths_of(*group), optimizer, model_);
     }
@@ -120,6 +122,7 @@ class LegacyReader {
 
 }  // namespace
 
+// Only one number is taken off: a layer "dense_1" may itself have a number.
 std::string_view without_number(std::string_view name) {
   const std::size_t last = name.rfind('_');
   const bool is_numbered = last != std::string_view::npos && is_digits(name.substr(last + 1));
@@ -157,6 +160,7 @@ void read_keras_legacy(Hdf5Tree& tree, const std::string& root, const KerasModel
   LegacyReader(tree, root, model, label, content).read(optimizer);
 }
 
+// The first part that is the layer's name ends the prefix. Parts before it are name scopes of TensorFlow.
 std::string legacy_variable(const std::string& layer, const std::string& weight) {
   const std::string_view path = without_output_number(weight);
   for (std::size_t begin = 0; begin < path.size();) {

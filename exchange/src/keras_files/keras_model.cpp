@@ -56,6 +56,7 @@ class Builder {
     // A frozen container freezes everything in it.
     layer.is_trainable = parent.is_trainable && flag_member(options, "trainable", true);
     layer.data_format = text_member(options, "data_format");
+    // A container owns no variables itself. A layer of an unknown class may own any, so is_known stays false.
     if (const Json& layers = layers_of_class(class_name, options); layers.is_array()) {
       layer.is_known = true;
       add_container(layer, layers, "layers", class_name == "Sequential");
@@ -87,6 +88,7 @@ class Builder {
       if (is_operation(entry) || (skips_inputs && class_name == "InputLayer")) continue;
       std::string group = keras_snake_case(class_name);
       if (group.empty()) refuse("has a layer without a class");
+      // The first one has no number: "dense", "dense_1", as Keras counts them.
       const std::size_t number = used[group]++;
       if (number > 0) group += "_" + std::to_string(number);
       std::string name = layer_name(entry);
@@ -100,6 +102,7 @@ class Builder {
   // Returns true if all parts are known.
   bool add_parts(KerasLayer& layer, const Json& options) {
     const std::string& kind = layer.class_name;
+    // The configuration of such a layer is that of its cell, too.
     if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return add_part(layer, kind + "Cell", "cell", options);
     if (kind.starts_with("ConvLSTM") && kind != "ConvLSTMCell") {
       return add_part(layer, "ConvLSTMCell", "cell", options);
@@ -173,6 +176,7 @@ KerasModel::KerasModel(const Json& config, const std::string& label) {
   if (!config.is_object() || !member(config, "class_name").is_string()) {
     refuse_keras_model(label, "is not a Keras model");
   }
+  // The object is not copied or moved after this, since the index below holds pointers into the tree.
   root_ = Builder(label).build(config, {}, "", "");
   index(root_);
   append_slots(root_, slots_);

@@ -21,6 +21,8 @@ bool is_plain(std::string_view text) {
 }
 
 // As core/name_pattern.h of the SDK, which made sure that the pattern matches something.
+// Without recursion: after a mismatch it goes back to the last star, which then takes one character more. The time is
+// at most the product of both lengths, whatever the pattern.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t at = 0, place = 0, star = std::string_view::npos, after_star = 0;
   while (place < name.size()) {
@@ -40,6 +42,7 @@ bool matches(std::string_view pattern, std::string_view name) {
   return std::ranges::all_of(pattern.substr(at), [](char c) { return c == '*'; });
 }
 
+// A pattern may name an array or the layer that has it.
 bool matches_array(std::string_view pattern, std::string_view array) {
   return matches(pattern, array) || matches(pattern, array.substr(0, array.rfind('/')));
 }
@@ -73,6 +76,7 @@ std::string with_slashes(std::string_view array) {
 }  // namespace
 
 bool is_for_adam(const Json& options, std::string_view array, std::span<const std::uint64_t> shape) {
+  // Muon orthogonalises matrices. All other arrays are updated by Adam.
   if (shape.size() != 2) return true;
   if (flag_member(options, "exclude_embeddings", true) && names_an_embedding(array)) return true;
   const Json& patterns = member(options, "adam_arrays");

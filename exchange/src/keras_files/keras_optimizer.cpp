@@ -44,6 +44,7 @@ std::optional<Layout> layout_of_class(const std::string& class_name, const Json&
 }
 
 // Slots that every optimizer of Keras 3 may have in front of its own.
+// In this order, which is that in which Keras's base class creates them.
 void add_common_passes(const Json& options, Layout& layout) {
   std::vector<Pass> common;
   if (flag_member(options, "use_ema", false)) common.push_back({{"average"}});
@@ -73,6 +74,8 @@ std::vector<std::string> apply(const Layout& layout, const Json& options, std::s
       for (const Slot& slot : pass) {
         if (slot.is_for_adam_alone) {
           const auto is_there = is_for_adam_in_keras(options, trainable.name, trainable.shape);
+          // An expression that cannot be judged: then all later positions are
+          // uncertain, and numbers are the honest names.
           if (!is_there) return {};
           if (!*is_there) continue;
         }
@@ -107,6 +110,7 @@ std::vector<std::string> keras_optimizer_names(const KerasOptimizer& optimizer, 
     const auto slots = apply(*layout, options, names.size(), variables, trainables);
     names.insert(names.end(), slots.begin(), slots.end());
   }
+  // Whatever is not named gets its number, so every variable has a name and the file can be written again.
   for (std::size_t i = names.size(); i < variables.size(); ++i) names.push_back(std::to_string(i));
   return names;
 }

@@ -48,6 +48,7 @@ const KerasOptimizerKind* find_kind(std::string_view KerasOptimizerKind::*name, 
   return found == optimizer_kinds().end() ? nullptr : &*found;
 }
 
+// Options are flags, such as `centered`, or numbers, such as `momentum`, of which 0 means none.
 bool is_option_on(const Json& options, std::string_view option) {
   return option.empty() || flag_member(options, option, false) || number_member(options, option) > 0;
 }
@@ -66,6 +67,8 @@ std::vector<KerasOptimizerPass> keras_optimizer_passes(const KerasOptimizerKind&
   std::vector<KerasOptimizerPass> passes;
   for (const KerasOptimizerSlot& slot : kind.slots) {
     if (!is_option_on(options, slot.option)) continue;
+    // Slots stand in the order of their passes, so a new number begins a new pass. A pass all of whose slots are off is
+    // not there.
     if (passes.empty() || passes.back().back().pass != slot.pass) passes.emplace_back();
     passes.back().push_back(slot);
   }

@@ -63,6 +63,7 @@ class WeightsReader {
       : tree_(tree), model_(model), collector_(tree, content) {}
 
   void read(const KerasOptimizer& optimizer) {
+    // Sorted by number and not by text, where "10" would come before "2".
     std::map<std::string, std::map<std::size_t, std::string>> owners;  // owner -> index -> path
     for (const Hdf5Dataset& dataset : tree_.datasets) {
       if (const auto path = parse_path(dataset.array.name)) owners[path->owner][path->index] = dataset.array.name;
@@ -95,6 +96,8 @@ class WeightsReader {
     if (owner.starts_with("optimizer/")) return owner + "/";
     if (owner.empty()) return kModelPrefix;
     // Finds the nearest object that the configuration knows.
+    // From the object itself up to the root: parts of a layer that the tables lack keep their own names below that of
+    // the layer.
     for (std::size_t end = owner.size(); model_ != nullptr && end != std::string::npos && end > 0;
          end = owner.rfind('/', end - 1)) {
       if (const KerasLayer* layer = model_->find(std::string_view(owner).substr(0, end))) {
@@ -131,6 +134,7 @@ class WeightsReader {
 
 }  // namespace
 
+// Any group of this name, so a file of another program that has one is taken for one of Keras.
 bool is_keras_weights(const Hdf5Tree& tree) {
   return std::any_of(tree.groups.begin(), tree.groups.end(),
                      [](const Hdf5Group& group) { return last_part(group.path) == kVariablesGroup; });

@@ -28,6 +28,7 @@ constexpr std::array kActivationRows = {
     ActivationRow{"tanh", "Tanh", ""},
     ActivationRow{"sigmoid", "Sigmoid", ""},
     ActivationRow{"relu6", "Relu6", ""},
+    // The only row where Keras's layer and its function have different defaults.
     ActivationRow{"leaky_relu", "LeakyRelu", "negative_slope", 0.2F, 0.3F, "LeakyReLU"},
     ActivationRow{"elu", "Elu", "alpha", 1, 1, "ELU"},
     ActivationRow{"selu", "Selu", ""},
@@ -65,6 +66,8 @@ std::string activation_number_text(float number) {
   return fmt::format("{}", number);
 }
 
+// A number that the file lacks is written into the text all the same: what Keras takes then depends on the form that
+// was read, and the text of Holdfast has one default.
 std::optional<std::string> text_of_row(const ActivationRow& row, const Json& config, float otherwise) {
   if (row.option.empty()) return std::string(row.name);
   const Json* value = &member(config, row.option);
@@ -91,6 +94,7 @@ std::optional<std::string> relu_of_keras(const Json& config) {
   const auto maximum = finite_f32(limit, 0);
   const bool fits = slope && threshold && maximum && *slope >= 0 && *threshold >= 0 && *maximum >= 0;
   if (!fits) return std::nullopt;
+  // A ReLU with all of its defaults has the plain name, as a Dense with the option "relu" has it.
   if (*slope == 0 && *threshold == 0 && limit.is_null()) return "relu";
   return fmt::format("relu({},{},{})", activation_number_text(*slope),
                      limit.is_null() ? "none" : activation_number_text(*maximum), activation_number_text(*threshold));
@@ -101,12 +105,15 @@ struct ActivationCall {
   std::vector<std::optional<float>> numbers;  // "none" is missing
 };
 
+// "elu(0.5)" is the function elu with one number, and "relu" has none. Whether there
+// is such a function is not asked here.
 std::optional<ActivationCall> parse_activation(std::string_view text) {
   ActivationCall call{.function = text.substr(0, text.find('(')), .numbers = {}};
   if (call.function.size() == text.size()) return call;
   if (!text.ends_with(')')) return std::nullopt;
   std::string_view rest = text.substr(call.function.size() + 1);
   while (!rest.empty()) {
+    // Always found, since the text ends with a parenthesis.
     const std::size_t end = rest.find_first_of(",)");
     const std::string_view part = rest.substr(0, end);
     std::optional<float> number;
@@ -148,6 +155,7 @@ std::optional<std::string> activation_of_keras(const Json& value) {
   // Keras has two names for these functions.
   if (name == "swish") name = "silu";
   if (name == "hard_swish") name = "hard_silu";
+  // A word has no numbers of its own, so it stands for the defaults of the function.
   const ActivationRow* row = activation_row([&](const ActivationRow& r) { return r.name == name; });
   return row == nullptr ? std::nullopt : text_of_row(*row, Json(), row->otherwise);
 }
@@ -167,6 +175,8 @@ std::optional<std::string> keras_activation_name(std::string_view text) {
   const ActivationRow* row =
       call ? activation_row([&](const ActivationRow& r) { return r.name == call->function; }) : nullptr;
   if (row == nullptr) return std::nullopt;
+  // Keras's option takes a word, which has the defaults. Another number needs a layer of its own, see
+  // keras_activation_object().
   const bool is_default = call->numbers.empty() ||
                           (call->numbers.size() == 1 && !row->option.empty() && call->numbers[0] == row->otherwise);
   return is_default ? std::optional(std::string(row->name)) : std::nullopt;

@@ -37,6 +37,7 @@ const std::array<ConstraintClass, 4>& constraint_classes() {
 
 // One axis or a list of them, different ones; nothing for another value.
 std::optional<std::vector<std::int64_t>> axes_of(const Json& value) {
+  // More than any array has. Later arithmetic on such numbers cannot overflow.
   constexpr std::int64_t kMost = 16;
   std::vector<std::int64_t> axes;
   for (const Json& entry : value.is_array() ? value : Json::array({value})) {
@@ -54,6 +55,7 @@ std::optional<float> bound_of(const Json& value, float otherwise) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
+// Only MinMaxNorm has three numbers: both ends of a range, and a rate from 0 to 1.
 bool fits_class(const ConstraintClass& known, const std::vector<float>& numbers) {
   return known.numbers.size() < 3 || (numbers[0] <= numbers[1] && numbers[2] <= 1);
 }
@@ -78,6 +80,7 @@ std::optional<std::string> constraint_of_keras(const Json& value) {
   }
   if (!fits_class(*known, numbers)) return std::nullopt;
   const Json& axis = member(config, "axis");
+  // Axis 0 is the default on both sides, and the text leaves it out, so equal constraints have equal texts.
   if (known->has_axes && !axis.is_null() && axis != 0) {
     const auto axes = axes_of(axis);
     if (!axes) return std::nullopt;
@@ -88,6 +91,7 @@ std::optional<std::string> constraint_of_keras(const Json& value) {
 
 // The numbers and axes of a text are a list of JSON without its brackets.
 std::optional<Json> keras_constraint(std::string_view text) {
+  // Before the JSON parser sees it: the text may come from a file of anybody, and brackets can be nested.
   constexpr std::size_t kLongest = 200;
   const std::size_t open = text.find('(');
   if (text.size() > kLongest || open == std::string_view::npos || !text.ends_with(')')) return std::nullopt;

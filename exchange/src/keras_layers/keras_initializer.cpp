@@ -27,6 +27,8 @@ struct ScalingRow {
   std::string_view distribution;
 };
 
+// Factors and modes are those of Keras's classes. The same three values in a VarianceScaling of a file get the name
+// too, so one initializer has one text.
 constexpr std::array kInitializerScalings = {
     ScalingRow{"glorot_uniform", "GlorotUniform", "glorot_uniform", 1, "fan_avg", "uniform"},
     ScalingRow{"truncated_glorot_normal", "GlorotNormal", "glorot_normal", 1, "fan_avg", "truncated_normal"},
@@ -47,6 +49,7 @@ struct FunctionRow {
   bool has_seed;
 };
 
+// Defaults as in Keras: a file may leave a number out.
 constexpr std::array kInitializerFunctions = {
     FunctionRow{"normal", "RandomNormal", "random_normal", {"stddev", "mean"}, {0.05F, 0}, true},
     FunctionRow{"truncated_normal", "TruncatedNormal", "truncated_normal", {"stddev", "mean"}, {0.05F, 0}, true},
@@ -55,6 +58,7 @@ constexpr std::array kInitializerFunctions = {
     FunctionRow{"orthogonal", "Orthogonal", "orthogonal", {"gain", ""}, {1, 0}, true},
     FunctionRow{"identity", "Identity", "identity", {"gain", ""}, {1, 0}, false}};
 
+// Without a name, the three values themselves are the text: variance_scaling(SCALE,MODE,DISTRIBUTION).
 std::optional<std::string> scaling_of_keras(const Json& config) {
   const auto scale = finite_f32(member(config, "scale"), 1);
   const std::string mode = member(config, "mode").is_null() ? "fan_in" : text_member(config, "mode");
@@ -82,6 +86,7 @@ std::optional<std::string> function_of_keras(const FunctionRow& row, const Json&
   if (row.holdfast == "constant" && *first == 0) return "zeros";
   if (row.holdfast == "constant" && *first == 1) return "ones";
   if (row.options[0] == "stddev" && *first < 0) return std::nullopt;
+  // A mean of 0 is left out of the text. Both ends of a uniform distribution always stand there.
   const bool has_second = row.holdfast == "uniform" || (!row.options[1].empty() && *second != 0);
   return has_second ? fmt::format("{}({},{})", row.holdfast, *first, *second)
                     : fmt::format("{}({})", row.holdfast, *first);
@@ -101,6 +106,8 @@ std::vector<std::string_view> arguments_of(std::string_view text) {
   }
 }
 
+// The text is one of Holdfast's own graph. What is not a number becomes 0: an initializer has no influence on a file,
+// whose weights replace what it draws.
 double number_from(std::string_view text) {
   double value = 0;
   // from_chars() does not look at the locale.
@@ -154,9 +161,11 @@ Json keras_initializer(std::string_view text) {
       config[std::string(row.options[1])] =
           arguments.size() > 1 ? number_from(arguments[1]) : static_cast<double>(row.otherwise[1]);
     }
+    // The seed of a run means nothing to Keras, which draws one of its own for null.
     if (row.has_seed) config["seed"] = nullptr;
     return keras_object(kInitializerModule, std::string(row.keras), std::move(config));
   }
+  // A list of values, or a text that nobody knows. See the header for why this is not an error.
   return "zeros";
 }
 

@@ -34,6 +34,7 @@ class LayerReader {
       : call_(call), config_(call.config), options_(call, notes) {}
 
   std::vector<HoldfastStep> read() {
+    // First, since a layer that computes in another type gives other numbers even if all options fit.
     check_dtype();
     // Weights of such layers are stored in parts, and the kernel alone would be another one.
     options_.require("lora_rank", nullptr);
@@ -41,10 +42,12 @@ class LayerReader {
     if (call_.class_name == "Identity") {
       return {{.suffix = "", .kind = "Activation", .config = {{"activation", "linear"}}}};
     }
+    // Everything about an option stands in the table. What follows here are the layers that a row cannot describe.
     const LayerRow* row = row_of_keras_class(call_.class_name);
     if (row == nullptr) options_.refuse(fmt::format("has no counterpart; Holdfast has {}", known_keras_classes()));
     note_training(*row);
     check_axes(*row);
+    // Channels first would need kernels and all later shapes in another order.
     if (row->has_data_format) options_.require("data_format", "channels_last");
     if (call_.class_name == "Dropout" && member(config_, "noise_shape").is_array()) return dropout_of_noise(*row);
     if (becomes_normalization(call_.class_name, config_)) return normalization_of_lists(*row);
@@ -65,6 +68,7 @@ class LayerReader {
     const std::size_t rank = options_.rank();
     const SampleShape& sample = *call_.inputs.front();
     if (noise.size() != rank + 1 || !noise[0].is_null()) options_.refuse_option(kNoise);
+    // Axes that share one draw, and axes with draws of their own. Axes of extent 1 are both, and do not count.
     std::size_t shared = 0;
     std::size_t own = 0;
     for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -79,6 +83,7 @@ class LayerReader {
     if (shared == 0) return {step};
     if (own == 0) return dropout_of_samples(std::move(step), sample);
     constexpr std::size_t kMostPositions = 3;
+    // A spatial dropout draws once for each channel. Other mixtures of shared and own axes have no counterpart.
     if (own > 1 || !has_own_channels || rank > kMostPositions + 1) options_.refuse_option(kNoise);
     step.kind = fmt::format("SpatialDropout{}D", rank - 1);
     return {step};
@@ -90,6 +95,7 @@ class LayerReader {
       return HoldfastStep{
           .suffix = suffix, .kind = "Operation", .config = {{"operation", "reshape"}, {"shape", Json(shape)}}};
     };
+    // The last step keeps the name of the Keras layer, so that its output is found under that name.
     dropout.suffix = ".1";
     dropout.kind = "SpatialDropout1D";
     return {reshape(".0", {elements_of_sample(sample), 1}), std::move(dropout), reshape("", sample)};
@@ -117,6 +123,7 @@ class LayerReader {
     for (std::size_t channel = 0; channel < channels; ++channel) {
       // No square root is negative.
       if (scale[channel] <= 0) options_.refuse_option("scale");
+      // scale * x + offset is (x - mean) / sqrt(variance) with these two numbers. In double, and rounded once.
       step.config["mean"].push_back(static_cast<float>(-offset[channel] / scale[channel]));
       step.config["variance"].push_back(static_cast<float>(1 / (scale[channel] * scale[channel])));
     }
@@ -147,6 +154,7 @@ class LayerReader {
         dtype.is_string() ? dtype.get<std::string>() : text_member(member(dtype, "config"), "name");
     // Files of Keras 2 may not say it, and mean float32.
     if (dtype.is_null() || name == "float32") return;
+    // A policy of another form is shown as it is, cut to what fits a sentence.
     const std::string text = name.empty() ? dtype.dump(-1, ' ', false, Json::error_handler_t::replace) : name;
     options_.refuse(fmt::format("computes in {}, and Holdfast in float32; build the model with the dtype float32",
                                 quoted_text(text.substr(0, 60))));
@@ -159,10 +167,12 @@ class LayerReader {
       const Json& value = item.value();
       // The reader of the option speaks for itself.
       if (std::ranges::any_of(row.options, [&](const LayerOption& option) { return option.keras == key; })) continue;
+      // By the ends of names, so that options which the row of the layer lacks are noted too.
       const bool is_of_training = key.ends_with("_regularizer") || key.ends_with("_constraint");
       if (is_of_training && !value.is_null()) ignored.push_back(key);
       if (key.ends_with("_initializer") && !value.is_null()) note_initializer(key, value);
     }
+    // Only training differs: predictions take the moving statistics.
     if (flag_member(config_, "synchronized", false)) {
       options_.note("has synchronized = True; Holdfast takes the statistics of each shard of a batch");
     }
@@ -182,6 +192,7 @@ class LayerReader {
 
   void check_axes(const LayerRow& row) const {
     const bool is_known = !call_.inputs.empty() && call_.inputs.front();
+    // A missing shape is not an error here: only layers that need it ask for it.
     if (row.positions == 0 || !is_known || options_.rank() == row.positions + 1) return;
     options_.refuse(
         fmt::format("gets a value with {} axes instead of {}; use another layer", options_.rank(), row.positions + 1));
@@ -195,12 +206,15 @@ class LayerReader {
     static_cast<void>(options_.rank());
     const SampleShape& sample = *call_.inputs.front();
     std::set<std::int64_t> axes;
+    // As the set of places, since Keras keeps statistics in the order of the axes of the input, whatever order the
+    // option has.
     for (const Json& axis : step.config["axis"]) {
       const auto place = axis.get<std::int64_t>();
       axes.insert(place < 0 ? place + static_cast<std::int64_t>(sample.size()) : place);
     }
     SampleShape kept;
     for (const std::int64_t axis : axes) kept.push_back(sample[static_cast<std::size_t>(axis)]);
+    // Without axes there is one mean for everything, and Holdfast's weight has one element.
     if (kept.empty()) kept.push_back(1);
     for (const char* key : {"mean", "variance"}) {
       auto numbers = step.config[key].get<std::vector<float>>();
@@ -237,6 +251,7 @@ bool becomes_normalization(std::string_view class_name, const Json& config) {
          (has_several_numbers(member(config, "scale")) || has_several_numbers(member(config, "offset")));
 }
 
+// In a set, so the sentence is sorted and names a class with several rows once.
 std::string known_keras_classes() {
   std::set<std::string> classes = {"Identity", "InputLayer"};
   for (const LayerRow& row : layer_rows()) classes.emplace(row.keras);

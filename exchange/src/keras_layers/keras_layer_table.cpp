@@ -35,12 +35,14 @@ Options kernel() {
 }
 
 // Options that files of Holdfast lack where they have their default.
+// So a model that does not use such an option has the same text whether its writer knew the option or not.
 Options left_out(Options options) {
   for (LayerOption& option : options) option.is_left_out = true;
   return options;
 }
 
 // Options with a regularizer and a constraint of an array. Files leave both out where there are none.
+// Both are texts in Holdfast, see keras_regularizer.h and keras_constraint.h.
 Options limits(std::string_view regularizer_name, std::string_view constraint_name) {
   return left_out({{regularizer_name, regularizer, "null"}, {constraint_name, constraint, "null"}});
 }
@@ -74,6 +76,7 @@ struct KindName {
 LayerRow convolution(const KindName& name) {
   LayerOption groups = {"groups", count, "1"};
   groups.is_left_out = true;
+  // Keras pads causally along one axis only.
   const OptionForm form = name.positions == 1 ? causal_padding : padding;
   return {.kind = name.kind,
           .keras = name.kind,
@@ -93,6 +96,7 @@ LayerRow transposed_convolution(const KindName& name) {
           .has_data_format = true};
 }
 
+// These kinds always write dilation_rate, which convolutions leave out where it is 1.
 Options depthwise() {
   return joined({windows(padding, false),
                  {{"depth_multiplier", count, "1"}, {"depthwise_initializer", initializer, kGlorot}},
@@ -151,6 +155,7 @@ LayerRow plain(std::string_view kind, Options options = {}, std::vector<LayerReq
   return {.kind = kind, .keras = kind, .options = std::move(options), .requirements = std::move(requirements)};
 }
 
+// Keras calls these with one argument, a list of values.
 LayerRow merging(std::string_view kind, Options options = {}) {
   return {.kind = kind, .keras = kind, .options = std::move(options), .takes_list = true};
 }
@@ -160,6 +165,7 @@ LayerRow spatial_dropout(const KindName& name) {
           .keras = name.kind,
           .positions = name.positions,
           .options = {{"rate", rate}},
+          // SpatialDropout1D has no such option in Keras, and none of the three takes `trainable`.
           .has_data_format = name.positions > 1,
           .takes_trainable = false};
 }
@@ -244,6 +250,7 @@ void append_activations(std::vector<LayerRow>& rows) {
   rows.push_back(plain("Activation", {{"activation", activation}}));
   rows.push_back(plain(
       "ReLU", {{"max_value", limit, "null"}, {"negative_slope", at_least_0, "0"}, {"threshold", at_least_0, "0"}}));
+  // Keras 3 renamed this option. Files of both are read, and the new name is written.
   LayerOption slope = {"negative_slope", at_least_0, "0.3"};
   slope.old_keras = "alpha";
   rows.push_back(plain("LeakyReLU", {slope}));
@@ -254,6 +261,7 @@ void append_activations(std::vector<LayerRow>& rows) {
 }
 
 void append_normalizations(std::vector<LayerRow>& rows) {
+  // A BatchNormalization leaves these two out where they are true, and the others always write them.
   const Options scale_and_center = {{"scale", flag, "true"}, {"center", flag, "true"}};
   const Options of_batch =
       joined({left_out(scale_and_center), left_out({{"moving_mean_initializer", initializer, kZeros},
@@ -263,6 +271,7 @@ void append_normalizations(std::vector<LayerRow>& rows) {
             joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}},
                     of_batch,
                     gamma_and_beta()}),
+            // Batch renormalization, which Keras 2 had, computes something else in training.
             {{"renorm", "false"}}));
   rows.push_back(plain(
       "LayerNormalization",
@@ -356,6 +365,7 @@ bool fits_form(OptionForm form, const Json& value) {
 }
 
 std::span<const LayerRow> layer_rows() {
+  // Made once, at the first call, and never changed: pointers to rows stay valid, and any thread may read them.
   static const std::vector<LayerRow> rows = make_rows();
   return rows;
 }
@@ -376,6 +386,7 @@ bool has_row_for_each_rank(std::string_view kind) {
 }
 
 const LayerRow* row_of_kind(std::string_view kind, std::size_t positions) {
+  // A kind with one row serves inputs of any rank, so `positions` says nothing then.
   const bool is_chosen = has_row_for_each_rank(kind);
   const std::span<const LayerRow> rows = layer_rows();
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const LayerRow& row) {

@@ -67,6 +67,7 @@ class LayerWriter {
   KerasObject write() const {
     const std::string& kind = layer_.kind;
     if (kind == "Operation") return operation(text_member(layer_.config, "operation"));
+    // An activation with numbers of its own is another class in Keras, so the row of Activation does not fit it.
     const bool is_activation = kind == "Activation";
     const std::string text = is_activation ? text_member(layer_.config, "activation") : "";
     if (is_activation && !keras_activation_name(text)) return activation_with_numbers(text);
@@ -80,6 +81,7 @@ class LayerWriter {
 
   const LayerRow& row() const {
     const bool is_chosen = has_row_for_each_rank(layer_.kind);
+    // Such a kind has one class for each rank in Keras. Only the shape of the input tells which.
     const LayerRow* row = row_of_kind(layer_.kind, is_chosen && rank() > 0 ? rank() - 1 : 0);
     if (row != nullptr) return *row;
     if (is_chosen) refuse(fmt::format("pools a value with {} axes, and Keras only pools 2 to 4; reshape it", rank()));
@@ -91,6 +93,7 @@ class LayerWriter {
     Json config = Json::object();
     for (const LayerOption& option : row.options) {
       Json value = option_for_keras(row, option);
+      // Null is a value of Keras that most options show. Those that are silent are left out instead.
       if (!value.is_null() || !is_silent_without(row, option)) config[std::string(option.keras)] = std::move(value);
     }
     if (row.has_data_format) config["data_format"] = "channels_last";
@@ -99,6 +102,8 @@ class LayerWriter {
 
   KerasObject layer(const std::string& class_name, Json config, bool takes_list = false,
                     bool takes_trainable = true) const {
+    // Keras's reader takes a missing dtype for the global policy of the program that loads the file, which may be
+    // another one.
     config.update({{"name", name_}, {"dtype", "float32"}});
     if (takes_trainable) config["trainable"] = !layer_.is_frozen;
     Json arguments(inputs_.size(), nullptr);
@@ -141,6 +146,7 @@ class LayerWriter {
         return margins(value, key, row.positions);
       case OptionForm::limit:
         return value.is_array() && value.size() == 1 ? value[0] : Json();
+      // Weights in Holdfast, and so arrays of the file: Keras reads them as variables where the option is null.
       case OptionForm::statistics:
         return nullptr;
       case OptionForm::letters:
@@ -214,6 +220,8 @@ class LayerWriter {
     return function(module, class_name, std::move(config), Json::array({nullptr}));
   }
 
+  // Asked for by options that depend on a rank. A layer without such an option is
+  // written even after one of unknown shape.
   const SampleShape& input_shape() const {
     if (inputs_.empty() || !inputs_.front()) {
       refuse("gets a value whose shape cannot be derived from the graph; write another kind of file");
@@ -302,6 +310,8 @@ class LayerWriter {
   }
 
   // Unlike its layers, Keras's functions align the axes of samples, too.
+  // `constants` has one entry for each argument in order: a number, or null for a value. Without it, 1 - x and x - 1
+  // would look alike.
   KerasObject elements(const OperationName& name, const Json& constants) const {
     for (const MaybeShape& shape : inputs_) {
       if (!shape || shape->size() != rank()) {
@@ -336,6 +346,7 @@ class LayerWriter {
     return function_of_one(kNumpyOperations, class_name, {{"axis", std::move(list)}, {"keepdims", true}});
   }
 
+  // Holdfast counts axes of a sample from 0 here, and Permute of Keras from 1, without that of the samples.
   KerasObject permutation() const {
     Json dims = Json::array();
     const Json& order = member(layer_.config, "order");
@@ -349,6 +360,8 @@ class LayerWriter {
     return layer("Permute", {{"dims", std::move(dims)}});
   }
 
+  // What stands between the brackets in Python, as Keras serialises it: a slice for
+  // each axis up to the one that is cut.
   KerasObject part_of_value() const {
     const auto range = [](const Json& begin, const Json& end) -> Json {
       return {{"class_name", "__slice__"}, {"config", {{"start", begin}, {"stop", end}, {"step", nullptr}}}};

@@ -56,6 +56,7 @@ class FunctionReader {
   FunctionReader(const KerasCall& call, std::vector<std::string>& notes)
       : call_(call), config_(call.config), options_(call, notes) {}
 
+  // The order matters where two tables know a name: Relu is an operation of elements, and becomes an activation there.
   Steps read() const {
     const std::string& name = call_.class_name;
     if (const auto function = holdfast_name(kElementOperations, name)) return element_operation(*function);
@@ -87,6 +88,7 @@ class FunctionReader {
   }
 
  private:
+  // The step has no suffix, so it gets the name of the Keras function and its output is found under that name.
   static Steps one_step(const std::string& kind, Json config) {
     return {{.suffix = "", .kind = kind, .config = std::move(config)}};
   }
@@ -112,6 +114,7 @@ class FunctionReader {
     constexpr std::array<std::string_view, 10> kTwo = {"add",     "subtract", "multiply", "divide",     "power",
                                                        "maximum", "minimum",  "less",     "less_equal", "equal"};
     const bool has_two = std::find(kTwo.begin(), kTwo.end(), function) != kTwo.end();
+    // The number of arguments comes from the file, and each operation of Holdfast takes exactly so many.
     const std::size_t wanted = function == "select" ? 3 : has_two ? 2 : 1;
     if (constants.size() != wanted)
       options_.refuse(fmt::format("has {} arguments instead of {}", constants.size(), wanted));
@@ -132,6 +135,8 @@ class FunctionReader {
       const std::int64_t axis = integer_value(entry).value_or(rank);
       const std::int64_t place = axis < 0 ? axis + rank : axis;
       const bool is_first = seen.empty();
+      // The axis of samples must come first, and each axis once. `seen` counts the
+      // samples too, so its size is checked below.
       const bool is_valid = place >= 0 && place < rank && seen.insert(place).second && (place == 0) == is_first;
       if (!is_valid) options_.refuse("moves the axis of samples; leave that axis first");
       if (place != 0) order.push_back(place);
@@ -176,6 +181,7 @@ class FunctionReader {
   Steps clipping() const {
     const Json& least = member(config_, "x_min");
     const Json& most = member(config_, "x_max");
+    // Limits that are values would need their shapes to be aligned, which Minimum and Maximum do.
     if (!least.is_number() || !most.is_number()) options_.refuse("clips to limits that are not numbers; use Minimum");
     HoldfastStep first = element_step("maximum", Json::array({nullptr, least}));
     first.suffix = ".0";
@@ -302,6 +308,8 @@ class FunctionReader {
     cut.insert(cut.begin() + static_cast<std::ptrdiff_t>(is_last ? axis - 1 : axis), count);
     Steps steps = one_step("Concatenate", {{"axis", is_last ? axis - 1 : axis}});
     steps.front().suffix = ".0";
+    // Stacking is a concatenation whose axis is then cut in two. That works along any axis but a new last one, where
+    // the values must come after the elements that they belong to.
     steps.push_back(reshape_step(cut));
     if (!is_last) return steps;
     // The values came before the elements of the last axis, and belong after them.

@@ -55,6 +55,7 @@ std::optional<std::vector<float>> flat_numbers(const Json& value, std::size_t de
 
 }  // namespace
 
+// One switch over all forms: a form without a case is a warning of the compiler, and so an error.
 Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, const Json& read) const {
   using enum OptionForm;
   const Json& found = given(option);
@@ -190,6 +191,7 @@ Json KerasOptionReader::read_integers(const LayerOption& option, const Json& val
   return value;
 }
 
+// An empty text stands for a factor of 0, which changes nothing, so it becomes null.
 Json KerasOptionReader::read_regularizer(const LayerOption& option, const Json& value) const {
   if (value.is_null()) return value;
   const auto found = regularizer_of_keras(value);
@@ -199,6 +201,7 @@ Json KerasOptionReader::read_regularizer(const LayerOption& option, const Json& 
   return nullptr;
 }
 
+// Noted and not refused, as a regularizer: what it limits are weights in training.
 Json KerasOptionReader::read_constraint(const LayerOption& option, const Json& value) const {
   if (value.is_null()) return value;
   if (auto found = constraint_of_keras(value)) return *found;
@@ -242,6 +245,7 @@ Json KerasOptionReader::read_last_axes(const LayerOption& option, const Json& va
   if (value == -1) return Json::array({-1});
   const auto axes = static_cast<std::int64_t>(rank());
   std::set<std::int64_t> places;
+  // Whether some axes are counted from the first and some from the last. Keras sorts them as they stand.
   std::set<bool> are_negative;
   for (const Json& entry : value.is_array() ? value : Json::array({value})) {
     const std::int64_t axis = axis_in(option.keras, entry, rank());
@@ -312,6 +316,7 @@ void KerasOptionReader::require_last_axis(std::string_view key, const Json& valu
   if (axis != -1 && axis != rank()) refuse_option(key);
 }
 
+// A missing option passes: each value that is required is Keras's default.
 void KerasOptionReader::require(std::string_view key, const Json& expected) const {
   const Json& value = member(config_, key);
   if (!is_missing(value) && value != expected) refuse_option(key);

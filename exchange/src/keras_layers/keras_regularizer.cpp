@@ -22,6 +22,7 @@ std::optional<float> factor_of(const Json& config, const char* key, float otherw
   return factor >= 0 && std::isfinite(factor) ? std::optional(factor) : std::nullopt;
 }
 
+// The shortest form, so L1L2 with one factor of 0 has the text of the other class.
 std::string text_of(float l1, float l2) {
   if (l2 == 0) return fmt::format("l1({})", Json(l1).dump());
   if (l1 == 0) return fmt::format("l2({})", Json(l2).dump());
@@ -57,6 +58,7 @@ std::optional<std::string> regularizer_of_keras(const Json& value) {
   const Json& config = member(value, "config");
   if (kind == "OrthogonalRegularizer") return orthogonal_of_keras(config);
   if (kind != "L1" && kind != "L2" && kind != "L1L2") return std::nullopt;
+  // Keras's own defaults, which differ between its classes.
   const float otherwise = kind == "L1L2" ? 0.0F : 0.01F;
   const auto l1 = kind == "L2" ? std::optional(0.0F) : factor_of(config, "l1", otherwise);
   const auto l2 = kind == "L1" ? std::optional(0.0F) : factor_of(config, "l2", otherwise);
@@ -77,6 +79,7 @@ std::optional<Json> keras_regularizer(std::string_view text) {
     const std::string mode(rest->substr(1, rest->size() - 2));
     return object_of("OrthogonalRegularizer", {{"factor", first}, {"mode", mode}});
   }
+  // The whole text must have been read: what follows a parenthesis would be lost.
   if (rest != ")") return std::nullopt;
   if (function == "l1") return object_of("L1", {{"l1", first}});
   if (function == "l2") return object_of("L2", {{"l2", first}});

@@ -38,6 +38,7 @@ const Json& list_member(const Json& graph, const char* key) {
   refuse_savepoint(fmt::format("its graph has no list of {}; give a savepoint of a Sequential or a Model", key));
 }
 
+// Shapes decide how much memory later code takes, so the number of elements is bounded before anything is allocated.
 SampleShape shape_member(const Json& object, const char* key) {
   const Json& list = member(object, key);
   SampleShape shape;
@@ -102,6 +103,7 @@ void read_calls(const Json& json, ModelGraph& graph) {
     if (layer < 0 || layer >= static_cast<std::int64_t>(graph.layers.size())) {
       refuse_savepoint("a call of its graph names no layer; use another savepoint");
     }
+    // A call may be tiny, so a small file could otherwise hold millions of them.
     if (graph.calls.size() == ModelGraph::kMaxCalls) {
       refuse_savepoint(
           fmt::format("its graph has more than {} calls of layers; use another savepoint", ModelGraph::kMaxCalls));
@@ -110,6 +112,7 @@ void read_calls(const Json& json, ModelGraph& graph) {
   }
 }
 
+// A chain is a graph whose calls follow one another. Nothing after this function knows that its text was another one.
 ModelGraph read_chain(const Json& json) {
   ModelGraph graph;
   // The text of a chain has no name for its input.
@@ -124,6 +127,7 @@ ModelGraph read_chain(const Json& json) {
   return graph;
 }
 
+// `seen` drops a name that is there twice, so the comparison of counts refuses it.
 std::vector<std::string> read_names(const Json& json, const char* key, std::size_t count) {
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -160,6 +164,7 @@ Json sources_json(const std::vector<ModelGraphSource>& sources) {
   return list;
 }
 
+// "trainable" stands there only where it is false, as the SDK writes it.
 Json layers_json(const ModelGraph& graph) {
   Json layers = Json::array();
   for (const ModelGraphLayer& layer : graph.layers) {
@@ -292,11 +297,13 @@ ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<b
     const std::string text = text_member(config, "activation");
     if (graph.layers[layer].kind == "Activation" || text.empty() || is_option(text)) continue;
     std::string name = graph.layers[layer].name + ".activation";
+    // A layer of the model may have that name already.
     while (!names.insert(name).second) name += '_';
     activations[layer] = result.layers.size();
     config["activation"] = "linear";
     result.layers.push_back({.kind = "Activation", .name = std::move(name), .config = {{"activation", text}}});
   }
+  // A later call that took the output of a layer must take that of its activation instead.
   std::vector<std::size_t> last(graph.calls.size());  // by call: the call with its output
   const auto moved = [&](ModelGraphSource source) {
     if (source.call != kNone) source.call = last[source.call];

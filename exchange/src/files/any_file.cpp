@@ -110,6 +110,7 @@ class EntriesContent : public AnyFile::Content {
   }
 
  private:
+  // The caller got the array from infos_, so its place there is that of its entry.
   const auto& entry_of(const ArrayInfo& array) const {
     return file_.entries()[static_cast<std::size_t>(&array - infos_.data())];
   }
@@ -191,6 +192,7 @@ class TreeContent : public AnyFile::Content {
  public:
   TreeContent(std::string path, std::unique_ptr<TreeSource> source, FileKind& kind)
       : path_(std::move(path)), source_(std::move(source)) {
+    // Names, types and shapes alone: elements are not parsed before somebody asks for them.
     Hdf5Tree tree = source_->file().read_heads();
     kind = source_->kind(tree);
     // Naming may reorder or drop arrays, but does not look at elements. So each array holds a number instead, by
@@ -270,6 +272,7 @@ std::unique_ptr<AnyFile::Content> open_hdf5(FileSystem& files, const std::string
   try {
     return open(TreeDemand::whole);
   } catch (const Error& error) {
+    // Other errors say nothing of an object in the file: a second try would end in them again.
     if (error.code() != ErrorCode::invalid_file) throw;
     // A file of Keras without some of its attributes is not one any more; then it is shown as plain HDF5.
     return open(TreeDemand::readable);
@@ -371,6 +374,7 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   }
   if (is_safetensors(source, start)) return FileKind::safetensors;
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset, start);
+  // The opcode that begins a pickle of protocol 2 or later. Last, since it is a single byte.
   if (starts_with(start, "\x80")) refuse_pickle(path);
   refuse_file(path,
               fmt::format("is not a file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, "

@@ -47,6 +47,7 @@ std::optional<StoredElements> stored_elements(const NpyHeader& header, std::uint
 class NpyContent : public ChosenArrays::Content {
  public:
   NpyContent(FileSystem& files, const std::string& path) : source_(files, path) {
+    // The header says how long it is. So much is read in any case, and a header that claims more is refused.
     std::vector<std::byte> head(std::min<std::uint64_t>(source_.size_bytes(), kMaxNpyHeadBytes));
     source_.read(0, head);
     header_ = parse_npy_header(path, "", head);
@@ -96,6 +97,7 @@ class ChosenSafetensors : public ChosenArrays::Content {
         for (const SafetensorsEntry& entry : file_.entries()) present.push_back(entry.name);
         refuse_missing(path, name, std::move(present));
       }
+      // Only now: other arrays of the file may have types that nobody here knows.
       if (!found->unknown_type.empty()) refuse_unknown_type(path, name, found->unknown_type);
       entries_.push_back(&*found);
       infos.push_back({.name = name, .dtype = found->dtype, .shape = found->shape, .digest = {}});
@@ -164,6 +166,7 @@ class ChosenHdf5 : public ChosenArrays::Content {
   std::optional<StoredElements> stored(std::size_t) const override { return {}; }
 
  private:
+  // The whole file must be in memory to be parsed, so the caller's limit is that of the file.
   static TreeLimits limits_for(const ChosenOptions& options) {
     TreeLimits limits;
     limits.max_memory_bytes = options.max_bytes;
@@ -262,6 +265,7 @@ std::span<const ArrayInfo> ChosenArrays::arrays() const {
 }
 
 std::vector<std::byte> ChosenArrays::read(std::size_t index) const {
+  // Before any memory is taken: a header may promise more than the machine has.
   const std::uint64_t bytes = size_bytes(content_->infos[index]);
   if (bytes > options_.max_bytes) {
     throw Error(ErrorCode::out_of_memory,

@@ -107,6 +107,7 @@ void take_averages(ArraySet& set) {
   // The names of the slot in savepoints, and in Keras's files.
   const std::array<std::string, 2> prefixes = {std::string(kOptimizerPrefix) + "moving_average/",
                                                std::string(kOptimizerPrefix) + "average/"};
+  // By the name of the weight that each one is the average of.
   std::map<std::string, const NamedArray*> averages;
   for (const NamedArray& array : set.arrays) {
     for (const std::string& prefix : prefixes) {
@@ -138,6 +139,7 @@ class ByName {
   }
 
   ArraySet take() {
+    // Asked before anything is taken: whether slots are taken at all depends on all of them.
     const bool has_all = std::all_of(like_.arrays.begin(), like_.arrays.end(),
                                      [&](const NamedArray& wanted) { return unused_.contains(wanted.name); });
     ArraySet result{.arrays = {}, .metadata = like_.metadata};
@@ -256,6 +258,8 @@ class Converter {
         text_member(metadata, "kind") == kKeras && !text_member(member(metadata, "keras"), "config").empty();
     if (!is_model) return;
     try {
+      // The description of the Keras file is renamed with the layers, so it is taken
+      // over as soon as one has another name.
       for (std::string& sentence : rename_layers(set, metadata)) {
         note(std::move(sentence));
         set.metadata = metadata.dump();
@@ -284,6 +288,7 @@ class Converter {
       keras["added"].push_back(array.name);
       set.arrays.push_back(std::move(array));
     } else if (found->shape.empty() && !array.shape.empty()) {
+      // Keras keeps one number as a scalar where Holdfast has an array of one element.
       keras["scalars"].push_back(array.name);
       *found = std::move(array);
     }
@@ -333,6 +338,7 @@ class Converter {
   }
 
   // Returns the metadata's kind.
+  // Files of arrays alone have names, but nothing says which layer an array belongs to, or in what order.
   std::string require_model(const ArraySet& set, bool takes_keras) const {
     std::string kind = kind_of(set);
     if (kind == kSavepoint || (takes_keras && kind == kKeras)) return kind;

@@ -30,6 +30,7 @@ void swap_first_two_of_three(std::vector<std::byte>& bytes) {
 // A view changes no bytes, so only the transposition and the gates move anything.
 std::vector<std::byte> to_theirs(const std::vector<std::byte>& bytes, std::size_t element_bytes, const Order& order) {
   std::vector<std::byte> result = transpose(bytes, element_bytes, order.seen, order.axes);
+  // After the transposition, because gates are blocks of rows in PyTorch and of columns here.
   if (order.swaps_gates) swap_first_two_of_three(result);
   return result;
 }
@@ -46,6 +47,7 @@ std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element
   return transpose(bytes, element_bytes, shape, axes);
 }
 
+// `one` has the bits of a 1 in the type. For an integer that is the number itself.
 std::vector<std::byte> constant_bytes(Constant constant, const NamedArray& like) {
   std::vector<std::byte> bytes(like.bytes.size());
   if (constant == Constant::zeros) return bytes;
@@ -65,6 +67,7 @@ class ToPyTorch : public Exchange {
  public:
   ArraySet take() {
     std::ranges::sort(set_.arrays, {}, &NamedArray::name);
+    // Dots and slashes become one sign, so two layers of other names may meet.
     const auto twice = std::ranges::adjacent_find(set_.arrays, {}, &NamedArray::name);
     if (twice != set_.arrays.end()) {
       throw Error(ErrorCode::invalid_argument,
@@ -185,10 +188,12 @@ class FromPyTorch : public Exchange {
                             quoted_text(theirs), constant == Constant::ones ? "ones" : "zeros"));
   }
 
+  // A layer of Holdfast does not count batches, so whatever the file says is right, and it may lack the counter.
   void count_batches(const std::string& theirs, std::int64_t /*batches*/) override { theirs_.erase(theirs); }
 
   // A second name of an array, or what the module was made with: a file that says otherwise is of another model.
   void copy(const NamedArray& ours, const std::string& theirs) override {
+    // Found if the array came before its second name. The savepoint's own bytes are what constants are compared with.
     const auto original = std::ranges::find(arrays_, ours.name, &NamedArray::name);
     const std::vector<std::byte>& expected = original == arrays_.end() ? ours.bytes : original->bytes;
     if (fetch(theirs, ours, ours.shape) == expected) return;

@@ -161,6 +161,7 @@ class LayerWalk {
   }
 
   void visit_call(const GraphLayer& layer, std::size_t place) {
+    // Only the first call of a layer moves its arrays. Later ones are visited for the order of their values.
     const auto [first, is_first] = orders_.emplace(place, value_.flattened);
     // A shared layer has one set of weights, so its inputs need one order.
     if (!is_first && first->second != value_.flattened) {
@@ -185,6 +186,7 @@ class LayerWalk {
     if (kind == "LSTM") return lstm(layer);
     if (kind == "GRU") return gru(layer);
     if (kind == "Flatten") return flatten(layer);
+    // The result is a vector of channels, which both sides order alike.
     if (kind == "GlobalAveragePooling" || kind == "GlobalMaxPooling") {
       if (!flag_member(layer.config, "keepdims", false)) value_ = {.rank = 1, .channels = value_.channels};
       return;
@@ -222,6 +224,7 @@ class LayerWalk {
   // Functions between layers have no arrays. Those of elements keep the order, too.
   void operation(const GraphLayer& layer) {
     const std::string name = text_of_operation(layer);
+    // An operation with a list of constants is one of elements, whatever its name.
     const bool keeps_order = layer.config.contains("constants") || name == "concatenate" || name == "cast" ||
                              name == "stop_gradient" || activation_of_keras(name).has_value();
     if (keeps_order) return;
@@ -382,6 +385,7 @@ class LayerWalk {
     move(array, theirs(layer, their_entry), order_of_feature(array));
   }
 
+  // One number for each element of a flattened image, in the same order as the rows of a Dense after it.
   Order order_of_feature(const NamedArray& array) const {
     Order order = unchanged(array.shape);
     if (value_.flattened == 0) return order;
@@ -413,6 +417,7 @@ class LayerWalk {
              fmt::format("has shape {}, but a GRU with reset_after has [2, 3 u], and PyTorch has no other kind of GRU",
                          text_of_shape(bias->shape)));
     }
+    // PyTorch has both rows as arrays of their own, each with its three gates in another order.
     Order row = unchanged({bias->shape[1]});
     row.swaps_gates = true;
     if (moves_) exchange_.move_rows(*bias, theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"), row);

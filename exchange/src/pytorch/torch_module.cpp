@@ -49,6 +49,7 @@ const Json& list_of(const Json& config, const char* key) {
   return list;
 }
 
+// Types of constants, named as in safetensors.
 std::optional<DType> dtype_of(const std::string& name) {
   static const std::map<std::string, DType> types{{"I64", DType::i64}, {"I32", DType::i32}, {"I16", DType::i16},
                                                   {"I8", DType::i8},   {"U8", DType::u8},   {"BOOL", DType::boolean}};
@@ -73,6 +74,7 @@ NamedArray constant_of(const Json& json) {
     array.shape.push_back(extent.get<std::uint64_t>());
   }
   const std::string digits = text_of(member(json, "bytes"));
+  // An odd number of digits is refused below, with the count of bytes.
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
     array.bytes.push_back(static_cast<std::byte>(16 * value_of_digit(digits[i]) + value_of_digit(digits[i + 1])));
   }
@@ -100,7 +102,7 @@ bool describes_torch_module(const std::string& metadata) {
   try {
     return text_member(graph_in(parse_keras_json(metadata, "it")), "class_name") == kKind;
   } catch (const Error&) {
-    // Who reads the graph of layers says what is wrong.
+    // The reader of a graph of layers says what is wrong.
     return false;
   }
 }
@@ -131,6 +133,7 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     const std::string name = text_of(json);
     const std::string theirs = name_in_pytorch(name);
     const auto alias = aliases.find(name);
+    // A second name leads to its first one, whose kind decides: an array, a counter or a constant.
     const std::string& first = alias == aliases.end() ? name : alias->second;
     const auto array = arrays.find(first);
     if (counters.contains(first)) {

@@ -60,6 +60,8 @@ std::vector<double> Adadelta::numbers(std::int64_t step) const {
 DescribedOptimizer::Updated Adadelta::describe(const Elements& of) const {
   const float rest = 1.0F - options_.rho;
   const Value gradients = of.slots[0] * options_.rho + square(of.gradient) * rest;
+  // The root holds the changes before this step; this change enters them only below. Epsilon is inside both roots, as
+  // in the paper. In Adam it is outside.
   const Value change =
       square_root(of.slots[1] + options_.epsilon) * of.gradient / square_root(gradients + options_.epsilon);
   const Value changes = of.slots[1] * options_.rho + square(change) * rest;

@@ -60,6 +60,7 @@ std::vector<double> Adagrad::numbers(std::int64_t step) const {
 
 DescribedOptimizer::Updated Adagrad::describe(const Elements& of) const {
   const Value accumulator = of.slots[0] + square(of.gradient);
+  // Epsilon is inside the root, as in Keras. It limits the first steps if the accumulator begins with 0.
   const Value change = of.gradient * of.numbers[0] / square_root(accumulator + options_.epsilon);
   return {.parameter = decayed(of.parameter, of.numbers[1], options_.weight_decay) - change, .slots = {accumulator}};
 }

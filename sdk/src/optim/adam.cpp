@@ -80,6 +80,7 @@ std::vector<std::string> Adam::slot_names() const {
   return {"m", "v"};
 }
 
+// With amsgrad the pass is an element program, since the loops of Adam have no third slot.
 UpdatePass Adam::pass_of(std::int64_t step) const {
   const AdamRates rates = rates_of(options_, step);
   return amsgrad_ ? amsgrad_step(*amsgrad_, step, rates) : UpdatePass{adam_step(step, rates)};

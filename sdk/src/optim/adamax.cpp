@@ -40,6 +40,8 @@ std::vector<std::string> Adamax::slot_names() const {
   return {"momentum", "norm"};
 }
 
+// Only the mean of gradients begins too small and is corrected. The norm is a maximum, so it needs no correction
+// (Kingma and Ba, 2015, section 7.1).
 std::vector<double> Adamax::numbers(std::int64_t step) const {
   const double rate = options_.learning_rate.of_update(step);
   const double correction = 1.0 - std::pow(static_cast<double>(options_.beta_1), static_cast<double>(step));
@@ -48,6 +50,7 @@ std::vector<double> Adamax::numbers(std::int64_t step) const {
 
 DescribedOptimizer::Updated Adamax::describe(const Elements& of) const {
   const Value momentum = of.slots[0] + (of.gradient - of.slots[0]) * (1.0F - options_.beta_1);
+  // Epsilon is added to the divisor below, as in Keras. PyTorch adds it to |g| in this maximum instead.
   const Value norm = maximum(of.slots[1] * options_.beta_2, absolute(of.gradient));
   const Value change = momentum * of.numbers[0] / (norm + options_.epsilon);
   return {.parameter = decayed(of.parameter, of.numbers[1], options_.weight_decay) - change, .slots = {momentum, norm}};

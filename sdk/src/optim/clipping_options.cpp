@@ -32,12 +32,14 @@ void check_clipping(const std::string& optimizer, const GradientClipping& clippi
   }
 }
 
+// An option that is not set is left out. So a run that began before the option existed has the same text and resumes.
 void add_clipping(JsonObject& configuration, const GradientClipping& clipping) {
   for (const auto& [option, limit] : by_option(clipping)) {
     if (limit) configuration.number(option, *limit);
   }
 }
 
+// Patterns are not checked here: an optimizer is made before the model whose arrays they name.
 void check_rules(const std::string& optimizer, const ParameterRules& rules) {
   for (const LearningRateFactor& rule : rules.learning_rate_factors) {
     check_option(optimizer, fmt::format("the learning rate factor of \"{}\"", rule.pattern), rule.factor,

@@ -17,6 +17,8 @@
 
 namespace holdfast {
 
+// Several threads may need the program at once, and one of them makes it. If it throws, the next caller tries again and
+// gets the same error.
 struct DescribedOptimizer::Compiled {
   std::once_flag once;
   compute::ElementProgram program;
@@ -67,6 +69,8 @@ void require_zeros_of_zeros(const std::string& optimizer, const compute::Element
 const DescribedOptimizer::Compiled& DescribedOptimizer::compiled() const {
   std::call_once(compiled_->once, [this] {
     const std::vector<std::string> slots = slot_names();
+    // A description does not depend on the values of its numbers. Those of step 1 say how many there are, and serve the
+    // check of zeros below.
     const std::vector<double> first = numbers(1);
     Elements of{
         .parameter = update_argument("parameter"), .gradient = update_argument("gradient"), .slots = {}, .numbers = {}};

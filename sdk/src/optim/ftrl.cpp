@@ -71,13 +71,15 @@ std::vector<std::string> Ftrl::slot_names() const {
   return {"accumulator", "linear"};
 }
 
+// Padding begins with 0 all the same (Optimizer::initial_value_of_slot()), and the update keeps it 0.
 float Ftrl::initial_value_of_slot(std::size_t slot) const {
   return slot == 0 ? options_.initial_accumulator_value : 0;
 }
 
 std::vector<double> Ftrl::numbers(std::int64_t step) const {
   const double rate = options_.learning_rate.of_update(step);
-  // A rate of 0 makes q 0, where the parameter stays as it is.
+  // A rate of 0 makes q 0, where the parameter stays as it is. Its quotients are left out: they would be infinite, and
+  // pass() refuses such numbers.
   if (rate == 0) return {0, 0, 1};
   return {1.0 / rate, 2.0 * options_.l2_regularization_strength + options_.beta / rate,
           kept_of(options_.weight_decay, rate)};
@@ -87,8 +89,10 @@ DescribedOptimizer::Updated Ftrl::describe(const Elements& of) const {
   const float l1 = options_.l1_regularization_strength;
   const Value parameter = decayed(of.parameter, of.numbers[2], options_.weight_decay);
   const Value accumulator = of.slots[0] + square(of.gradient);
+  // Both powers are multiplied by 1 / lr before they are subtracted, so that `after` also serves in q.
   const Value after = power_of_sum(accumulator, options_.learning_rate_power) * of.numbers[0];
   const Value before = power_of_sum(of.slots[0], options_.learning_rate_power) * of.numbers[0];
+  // The shrinkage acts on the gradient in z alone. The sum of squares takes the gradient itself, as in Keras.
   const float shrinkage = 2.0F * options_.l2_shrinkage_regularization_strength;
   const Value gradient = shrinkage > 0 ? of.gradient + parameter * shrinkage : of.gradient;
   const Value linear = of.slots[1] + (gradient - (after - before) * parameter);

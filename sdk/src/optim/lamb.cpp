@@ -79,6 +79,7 @@ void Lamb::update(std::int64_t step, std::span<float> parameters, std::span<cons
   const std::span<float> velocities = slots[1];
   const float rest_1 = 1.0F - options_.beta_1;
   const float rest_2 = 1.0F - options_.beta_2;
+  // Padding has zeros in all arrays and adds nothing to either sum.
   double weights = 0;
   double directions = 0;
   std::array<float, kTogether> direction{};
@@ -91,6 +92,7 @@ void Lamb::update(std::int64_t step, std::span<float> parameters, std::span<cons
     for (std::size_t i = 0; i < count; ++i) {
       momentum[i] += (gradient[i] - momentum[i]) * rest_1;
       velocity[i] += (gradient[i] * gradient[i] - velocity[i]) * rest_2;
+      // Decay comes first, so the norm below is that of the decayed parameters, as in Keras.
       parameter[i] *= kept;
       direction[i] = numbers.direction(momentum[i], velocity[i]);
     }

@@ -57,6 +57,8 @@ std::vector<double> Lion::numbers(std::int64_t step) const {
   return {rate, kept_of(options_.weight_decay, rate)};
 }
 
+// Both sums begin with the old momentum and differ in their betas. The direction must not be taken from the momentum
+// that is kept: that would be another rule.
 DescribedOptimizer::Updated Lion::describe(const Elements& of) const {
   const Value direction = sign(of.slots[0] * options_.beta_1 + of.gradient * (1.0F - options_.beta_1));
   return {.parameter = decayed(of.parameter, of.numbers[1], options_.weight_decay) - direction * of.numbers[0],

@@ -23,6 +23,7 @@
 namespace holdfast {
 namespace {
 
+// Keras compares the path of a variable in lower case, so both exclude the same arrays of a model.
 bool names_an_embedding(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -55,6 +56,8 @@ class Muon::Workspaces {
         return workspace;
       }
     }
+    // Made without the lock: it allocates matrices and prepares three products, and other threads need not wait for
+    // that.
     return std::make_unique<Workspace>(extents);
   }
 
@@ -77,6 +80,7 @@ Muon::Muon(const MuonOptions& options) : options_(options), workspaces_(std::mak
   check("adam_beta_2", options.adam_beta_2, options.adam_beta_2 >= 0 && options.adam_beta_2 < 1, "in [0, 1)");
   check("adam_weight_decay", options.adam_weight_decay, options.adam_weight_decay >= 0, "not negative");
   check("epsilon", options.epsilon, options.epsilon > 0, "positive");
+  // Any sign and size may be right for the factors of the polynomial. They need only be finite.
   check("muon_a", options.muon_a, true, "a number");
   check("muon_b", options.muon_b, true, "a number");
   check("muon_c", options.muon_c, true, "a number");
@@ -121,6 +125,7 @@ GradientClipping Muon::clipping() const {
 }
 
 ParameterRules Muon::parameter_rules() const {
+  // As the other patterns, these must match an array of the model. They are refused together when a Trainer is made.
   ParameterRules rules = rules_of(options_);
   rules.patterns_of_optimizer = options_.adam_arrays;
   return rules;
@@ -131,6 +136,7 @@ WeightAverage Muon::weight_average() const {
 }
 
 std::unique_ptr<Optimizer> Muon::without_weight_decay() const {
+  // without_decay() clears `weight_decay` alone. Arrays that Adam updates decay by an option of their own.
   MuonOptions options = options_;
   options.adam_weight_decay = 0;
   return without_decay<Muon>(options);
@@ -140,6 +146,7 @@ std::vector<std::string> Muon::slot_names() const {
   return {"momentum", "velocity"};
 }
 
+// Depends on options, name and shape alone. So an array has the same rule in each step and on each rank.
 bool Muon::is_for_adam(const ParameterArray& array) const {
   if (array.shape->rank() != 2) return true;
   if (options_.exclude_embeddings && names_an_embedding(array.name)) return true;
@@ -149,6 +156,7 @@ bool Muon::is_for_adam(const ParameterArray& array) const {
 
 void Muon::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                   std::span<const std::span<float>> slots) const {
+  // `adam_lr_ratio` is a factor of the step and not of the decay, as in Keras.
   const float rate = options_.learning_rate.of_update(step);
   const compute::AdamStep numbers = adam_step(step, {.learning_rate = rate * options_.adam_lr_ratio,
                                                      .beta_1 = options_.adam_beta_1,
@@ -164,6 +172,7 @@ void Muon::update_array(const ParameterArray& array, std::int64_t step, std::spa
   HOLDFAST_ASSERT(step >= 1 && slots.size() == 2 && gradients.size() == parameters.size());
   const std::int64_t rows = array.shape->extents()[0], columns = array.shape->extents()[1];
   const auto elements = static_cast<std::size_t>(array.shape->element_count());
+  // The ranges may be longer than the array. What follows is padding, which is neither read nor written.
   HOLDFAST_ASSERT(parameters.size() >= elements && slots[0].size() == parameters.size());
   const float rate = options_.learning_rate.of_update(step);
   const float kept = kept_after_decay(options_.weight_decay, rate);
@@ -174,6 +183,7 @@ void Muon::update_array(const ParameterArray& array, std::int64_t step, std::spa
   std::unique_ptr<Workspaces::Workspace> workspace = workspaces_->take({rows, columns});
   std::vector<float>& direction = workspace->direction;
   const std::span<float> momenta = slots[0];
+  // The gradient is not multiplied by 1 - momentum: the iteration divides by the norm of the direction anyway.
   for (std::size_t i = 0; i < elements; ++i) {
     momenta[i] = momenta[i] * options_.momentum + gradients[i];
     direction[i] = options_.nesterov ? gradients[i] + momenta[i] * options_.momentum : momenta[i];

@@ -11,6 +11,7 @@
 namespace holdfast {
 namespace {
 
+// The base 0.96 and the exponent t are those of Keras. PyTorch has its momentum_decay as a factor of t.
 double momentum_of(double beta_1, std::int64_t step) {
   return beta_1 * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(step)));
 }
@@ -62,6 +63,7 @@ std::vector<std::string> Nadam::slot_names() const {
 std::vector<double> Nadam::numbers(std::int64_t step) const {
   const double rate = options_.learning_rate.of_update(step);
   const double beta_1 = options_.beta_1;
+  // `next` belongs to the momentum of the step to come. The gradient is weighted with that of this step.
   const double product = product_of(beta_1, step);
   const double next = momentum_of(beta_1, step + 1);
   const double correction = 1.0 - std::pow(static_cast<double>(options_.beta_2), static_cast<double>(step));

@@ -31,6 +31,7 @@ NewtonSchulz::NewtonSchulz(std::int64_t rows, std::int64_t columns)
     : is_transposed_(rows < columns),
       longer_(std::max(rows, columns)),
       shorter_(std::min(rows, columns)),
+      // A back end of its own: the threads of the model's back end would change the order of sums, and so the bits.
       backend_(compute::make_cpu_backend(1)),
       gram_product_(backend_->dense({.rows = shorter_, .inputs = longer_, .outputs = shorter_, .has_bias = false}, {})),
       square_product_(
@@ -43,6 +44,8 @@ NewtonSchulz::NewtonSchulz(std::int64_t rows, std::int64_t columns)
 
 void NewtonSchulz::run(const NewtonSchulzOptions& options, std::span<float> matrix) {
   HOLDFAST_ASSERT(matrix.size() == tall_.size());
+  // This norm is at least the largest singular value. So the division brings all singular values into [0, 1], where the
+  // polynomial is made for them.
   double squares = 0;
   for (const float element : matrix) squares += static_cast<double>(element) * element;
   // Keras's number, so that a matrix of zeros stays one.

@@ -13,6 +13,8 @@ void Optimizer::update_array(const ParameterArray&, std::int64_t step, std::span
   update(step, parameters, gradients, slots);
 }
 
+// The defaults below say "not supported" without an exception. Callers turn that into a sentence for the user, or take
+// the slower way.
 std::optional<LearningRate> Optimizer::learning_rate() const {
   return std::nullopt;
 }

@@ -72,12 +72,14 @@ DescribedOptimizer::Updated RMSprop::describe(const Elements& of) const {
   updated.slots[0] = velocity;
   Value variance = velocity;
   if (options_.centered) {
+    // The average is the last slot, with a slot of momentum before it or without.
     Value& average = updated.slots.back();
     average = average * options_.rho + of.gradient * rest;
     // Rounding may make the difference of two large numbers negative.
     variance = element_function(compute::ElementFunction::maximum, {velocity - square(average), 0.0F});
   }
   Value change = of.gradient * of.numbers[0] / square_root(variance + options_.epsilon);
+  // The momentum contains the learning rate, as in Keras, and as that of SGD.
   if (options_.momentum > 0) change = updated.slots[1] = of.slots[1] * options_.momentum + change;
   updated.parameter = decayed(of.parameter, of.numbers[1], options_.weight_decay) - change;
   return updated;

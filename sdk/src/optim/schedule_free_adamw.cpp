@@ -12,6 +12,7 @@
 
 namespace holdfast {
 
+// A beta_1 of 0 passes, because no formula below divides by it. The average x has no slot: it follows from y and z.
 ScheduleFreeAdamW::ScheduleFreeAdamW(const ScheduleFreeAdamWOptions& options) : options_(options) {
   check_moment_options(name(), options);
   check_count(name(), "warmup_steps", options.warmup_steps, 0);

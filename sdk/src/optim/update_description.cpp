@@ -44,6 +44,7 @@ class UpdateCompiler {
   std::unordered_map<const ValueNode*, ElementOperand> operands_;
 };
 
+// The limits are sizes of arrays in ElementProgram, which has a fixed size because kernels of devices take it by value.
 void UpdateCompiler::require_room(std::size_t count, std::size_t most, const char* what) const {
   if (count <= most) return;
   refuse(fmt::format("its update has {} {}, and one pass takes {}; derive it from Optimizer and write update() instead",
@@ -53,6 +54,7 @@ void UpdateCompiler::require_room(std::size_t count, std::size_t most, const cha
 ElementOperand UpdateCompiler::constant(float value) {
   // Numbers of a step come first, and another step gives them other values, so they are never shared.
   std::size_t place = description_.numbers.size();
+  // Bits are compared: 0 and -0 must stay two constants, and a NaN must equal itself.
   while (place < program_.constant_count &&
          std::bit_cast<std::uint32_t>(program_.constants[place]) != std::bit_cast<std::uint32_t>(value)) {
     ++place;
@@ -63,6 +65,7 @@ ElementOperand UpdateCompiler::constant(float value) {
 }
 
 ElementOperand UpdateCompiler::instruction(const ElementInstruction& one) {
+  // The operands that a function does not take are left out of the comparison, since nothing reads them.
   const std::size_t operands = compute::operand_count(one.function);
   std::size_t place = 0;
   while (place < program_.instruction_count &&
@@ -75,6 +78,8 @@ ElementOperand UpdateCompiler::instruction(const ElementInstruction& one) {
   return {ElementOperand::Kind::result, static_cast<std::uint8_t>(place)};
 }
 
+// Each argument of a function is a constant of the operation or its next input. Inputs were compiled before, because
+// nodes_in_order() gives a node after those that it reads.
 ElementOperand UpdateCompiler::compile(const ValueNode& node) {
   if (node.kind == ValueNode::Kind::input) {
     refuse("its update reads an input() of its own; it may read parameter, gradient, slots and numbers");
@@ -95,6 +100,8 @@ ElementProgram UpdateCompiler::run() {
   require_room(description_.arguments.size(), ElementProgram::kMaximumInputs, "arrays");
   require_room(description_.results.size(), ElementProgram::kMaximumOutputs, "arrays to write");
   require_room(description_.numbers.size(), ElementProgram::kMaximumConstants, "numbers");
+  // Arguments and numbers get their places first, in the order of the description. The caller fills in the numbers of a
+  // step by that order.
   for (const Value& argument : description_.arguments) {
     operands_[argument.node().get()] = {ElementOperand::Kind::input, program_.input_count++};
   }

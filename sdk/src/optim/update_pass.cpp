@@ -24,6 +24,7 @@ float* velocity_of(const compute::SgdStep& step, const UpdateArrays& arrays) {
   return step.momentum > 0 ? arrays.slots[0].data() : nullptr;
 }
 
+// Outputs are written over the inputs, which ArrayKernels::elements() allows where the strides are the same.
 void run_program(compute::ArrayKernels& kernels, const ElementProgram& program, const UpdateArrays& arrays) {
   HOLDFAST_ASSERT(program.input_count == arrays.slots.size() + 2 && program.output_count == arrays.slots.size() + 1);
   compute::ElementShape shape;
@@ -38,6 +39,7 @@ void run_program(compute::ArrayKernels& kernels, const ElementProgram& program, 
                    std::span(outputs).first(program.output_count));
 }
 
+// A kernel gets pointers and one length. A shorter array would be overrun without notice.
 void require_one_length(const UpdateArrays& arrays) {
   const std::size_t size = arrays.parameters.size();
   HOLDFAST_ASSERT(arrays.gradients.size() == size);
@@ -61,6 +63,7 @@ void run_on_host(const ElementProgram& program, const UpdateArrays& arrays) {
   run_program(kernels, program, arrays);
 }
 
+// A queue() returns before the device has done the work. The arrays must not be freed before that.
 void queue(compute::Backend& backend, const compute::SgdStep& step, const UpdateArrays& arrays) {
   backend.device_kernels()->sgd(step, arrays.parameters.size(), arrays.parameters.data(), arrays.gradients.data(),
                                 velocity_of(step, arrays));
@@ -111,6 +114,7 @@ void update_on_host(const Optimizer& optimizer, std::int64_t step, const UpdateA
     optimizer.update(step, arrays.parameters.subspan(begin, end - begin), arrays.gradients.subspan(begin, end - begin),
                      std::span(slots).first(arrays.slots.size()));
   };
+  // An element of the parameters and of each slot is read and written, and one of the gradients is read.
   passes(arrays.parameters.size(), 3 + 2 * arrays.slots.size(), std::ref(update_range));
 }
 

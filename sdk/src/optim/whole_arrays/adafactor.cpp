@@ -47,10 +47,12 @@ double root_mean_square(std::span<const float> values) {
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
+// Epsilon keeps the factors of a row or column without gradients above 0, so the quotients below stay finite.
 double regulated_square(float gradient, double epsilon) {
   return static_cast<double>(gradient) * static_cast<double>(gradient) + epsilon;
 }
 
+// Computed in double and rounded once: in float, 1 - b would lose digits as b comes near 1.
 float blended(float old, double mean, double old_share) {
   return static_cast<float>(old_share * static_cast<double>(old) + (1 - old_share) * mean);
 }
@@ -101,7 +103,8 @@ void for_directions(std::span<const float> gradients, std::span<const float> vel
   }
 }
 
-// `each(use)` calls use(i, u) for all elements. Parameters have decayed already.
+// `each(use)` calls use(i, u) for all elements. Parameters have decayed already. Directions are computed twice, for the
+// size and for the step: keeping them would take an array as large as the parameters.
 template <class Each>
 void make_step(const FactoredStep& step, double scale, std::span<float> parameters, const Each& each) {
   double squares = 0;
@@ -184,6 +187,7 @@ void Adafactor::update_array(const ParameterArray& array, std::int64_t step, std
   const std::span<float> row_slot = slots[0].first(elements), column_slot = slots[1].first(elements);
   const double count = static_cast<double>(step);
   const float rate = options_.learning_rate.of_update(step);
+  // At step 1, old_share is 0: the zeros of new slots have no weight, so no bias correction is needed.
   const FactoredStep numbers{.kept = static_cast<float>(kept_of(options_.weight_decay, rate)),
                              .rate = static_cast<float>(std::min(static_cast<double>(rate), 1 / std::sqrt(count))),
                              .old_share = 1 - std::pow(count, static_cast<double>(options_.beta_2_decay)),
@@ -193,6 +197,7 @@ void Adafactor::update_array(const ParameterArray& array, std::int64_t step, std
   if (options_.weight_decay > 0) {
     for (float& parameter : parameters) parameter *= numbers.kept;
   }
+  // Taken after the decay, as in Keras: the scale is that of the parameters which the step changes.
   const double scale = std::max(numbers.least_scale, root_mean_square(parameters));
   if (array.shape->rank() < 2) {
     for (std::size_t i = 0; i < elements; ++i) {
@@ -203,6 +208,7 @@ void Adafactor::update_array(const ParameterArray& array, std::int64_t step, std
   const Matrices matrices = matrices_of(*array.shape);
   const std::size_t each = matrices.rows * matrices.columns;
   std::vector<double> sums;
+  // All factors come before the step, since its size is that of the whole array and not of one matrix.
   for (std::size_t matrix = 0; matrix < matrices.count; ++matrix) {
     const std::size_t begin = matrix * each;
     update_factors(matrices, numbers, gradients.subspan(begin, each), row_slot.subspan(begin, each),

@@ -25,6 +25,7 @@ std::unique_ptr<Loss> BinaryCrossentropy::clone() const {
   return std::make_unique<BinaryCrossentropy>(*this);
 }
 
+// Each output is a decision of its own, so it has a target of its own.
 Shape BinaryCrossentropy::target_shape(const Shape& output) const {
   return output;
 }

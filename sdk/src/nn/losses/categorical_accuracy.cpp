@@ -30,10 +30,12 @@ float CategoricalAccuracy::sum(std::span<const float> outputs, std::span<const f
   return static_cast<float>(hits);
 }
 
+// Each position before the axis of classes is a row for sum(), and may have a weight of its own.
 std::size_t CategoricalAccuracy::position_axes(const Shape& output) const {
   return axes_before_classes(output);
 }
 
+// Devices have a kernel for this metric, so that outputs need not be copied to the host.
 bool CategoricalAccuracy::describe_kernel(compute::MetricShape& kernel) const {
   kernel.kind = compute::MetricKind::categorical_accuracy;
   return true;

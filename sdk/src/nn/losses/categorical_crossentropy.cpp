@@ -28,6 +28,7 @@ double evaluate_logits(std::span<const float> row, std::span<const float> target
   return kernels.categorical_loss(row.data(), target.data(), classes, softmax.largest, softmax.log_sum);
 }
 
+// Probabilities are divided by their sum, so their gradient has a part through that sum besides their own.
 double evaluate_probabilities(std::span<const float> row, std::span<const float> target, float scale,
                               std::span<float> gradient) {
   const double sum = compute::vector_kernels().sum(row.data(), static_cast<std::int64_t>(row.size()));

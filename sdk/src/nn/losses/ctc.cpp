@@ -167,6 +167,7 @@ Shape CTC::target_shape(const Shape& output) const {
                           options_.classes, output.to_string()));
 }
 
+// The loss makes its own softmax, so it takes scores as a cross-entropy with from_logits does.
 void CTC::check_last_activation(std::optional<Activation> last) const {
   check_crossentropy(name(), {.from_logits = true, .accept_any_activation = options_.accept_any_activation}, last,
                      "softmax");

@@ -1,5 +1,5 @@
-// The probability of the wrong answer, 1 - q, is computed without a difference of numbers near 1 where scores are
-// given. Its power has a gradient at 0 only if gamma is at least 1, so it is kept above 0.
+// The binary loss computes the probability of the wrong answer, 1 - q, without a difference of numbers near 1 where
+// scores are given. Its power has a gradient at 0 only if gamma is at least 1, so it is kept above 0.
 
 #include "holdfast/nn/focal_losses.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 constexpr auto kUnbounded = std::numeric_limits<float>::infinity();
 
+// Alpha is the share of one of two classes in the binary loss, so at most 1. In the other it is a plain factor.
 std::string common_options(std::string_view loss, const auto& options, float highest_alpha) {
   check_range(loss, "alpha", options.alpha, 0, highest_alpha);
   check_range(loss, "gamma", options.gamma, 0, kUnbounded);
@@ -46,6 +47,7 @@ Value focal_factor(const Value& wrong, float gamma) {
 BinaryFocalCrossentropy::BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options)
     : BuiltInLoss("binary_focal_crossentropy", binary_options(options)), options_(options) {}
 
+// With a gamma of 0 the focal factor is 1. It is left out then, so that no gradient of a power is computed.
 Value BinaryFocalCrossentropy::losses(const Value& outputs, const Value& targets) const {
   const Value t = smoothed(targets, options_.label_smoothing, 2);
   const bool from_logits = options_.from_logits;
@@ -70,6 +72,7 @@ Value CategoricalFocalCrossentropy::losses(const Value& outputs, const Value& ta
   const Value t = smoothed(targets, options_.label_smoothing, targets.shape().extents().back());
   const Value log_p = log_probabilities(outputs, options_.from_logits);
   Value each = -options_.alpha * t * log_p;
+  // Near a p of 1 this difference has few digits of 1 - p. The loss is almost 0 there, so they do not matter.
   if (options_.gamma > 0) each = focal_factor(1.0F - exponential(log_p), options_.gamma) * each;
   return sum(each, {-1});
 }

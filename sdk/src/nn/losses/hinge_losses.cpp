@@ -1,3 +1,5 @@
+// The formulas are those of the metrics of the same names, and stand once, in loss_values.cpp.
+
 #include "holdfast/nn/hinge_losses.h"
 
 #include "nn/losses/loss_values.h"

@@ -45,10 +45,12 @@ Value absolute_error(const Value& outputs, const Value& targets) {
   return absolute(outputs - targets);
 }
 
+// The bound is Keras's. A target of 0 gives a large error and not an infinite one.
 Value absolute_percentage_error(const Value& outputs, const Value& targets) {
   return 100.0F * (absolute(targets - outputs) / maximum(absolute(targets), kKerasEpsilon));
 }
 
+// Numbers below epsilon count as epsilon, as in Keras. So negative outputs have a loss, but no gradient.
 Value squared_logarithmic_error(const Value& outputs, const Value& targets) {
   const auto log_of = [](const Value& x) { return logarithm(maximum(x, kKerasEpsilon) + 1.0F); };
   return square(log_of(outputs) - log_of(targets));
@@ -60,15 +62,18 @@ Value log_cosh(const Value& outputs, const Value& targets) {
   return distance + softplus(-2.0F * distance) - kLog2;
 }
 
+// Outputs are rates. Epsilon keeps the logarithm of a rate of 0 finite; a negative rate gives a NaN, as in Keras.
 Value poisson(const Value& outputs, const Value& targets) {
   return outputs - targets * logarithm(outputs + kKerasEpsilon);
 }
 
+// Both are clipped, as in Keras: a share of 0 would make 0 * log(0), which is a NaN.
 Value kl_divergence(const Value& outputs, const Value& targets) {
   const Value t = clipped(targets, kKerasEpsilon, 1);
   return sum(t * logarithm(t / clipped(outputs, kKerasEpsilon, 1)), {-1});
 }
 
+// A vector of zeros is similar to none: its similarity is 0, thanks to the bound of the norm.
 Value cosine_similarity(const Value& outputs, const Value& targets, std::int64_t axis) {
   return sum(normalized_along(outputs, axis) * normalized_along(targets, axis), {axis});
 }
@@ -80,6 +85,7 @@ Value hinge(const Value& outputs, const Value& targets) {
 
 Value categorical_hinge(const Value& outputs, const Value& targets) {
   const Value right = sum(targets * outputs, {-1});
+  // The right class has a 0 here, as in Keras. So `wrong` is never below 0, even if all other scores are.
   const Value wrong = largest((1.0F - targets) * outputs, {-1});
   return maximum(wrong - right + 1.0F, 0.0F);
 }
@@ -173,6 +179,7 @@ void check_equal_shapes(std::string_view what, const Value& outputs, const Value
                   what, outputs.shape().to_string(), targets.shape().to_string()));
 }
 
+// Without smoothing the graph stays as it is, and so do its bits.
 Value smoothed(const Value& targets, float smoothing, std::int64_t parts) {
   if (smoothing == 0) return targets;
   return targets * (1 - smoothing) + smoothing / static_cast<float>(parts);

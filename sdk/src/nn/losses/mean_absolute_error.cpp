@@ -30,6 +30,7 @@ float MeanAbsoluteError::sum(std::span<const float> outputs, std::span<const flo
   return static_cast<float>(total / static_cast<double>(rows.output_elements));
 }
 
+// The loss of this name has no kernel: it is a function of values (regression_losses.cpp).
 bool MeanAbsoluteError::describe_kernel(compute::MetricShape& kernel) const {
   kernel.kind = compute::MetricKind::mean_absolute_error;
   return true;

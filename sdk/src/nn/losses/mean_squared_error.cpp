@@ -17,6 +17,7 @@ std::unique_ptr<Loss> MeanSquaredError::clone() const {
   return std::make_unique<MeanSquaredError>(*this);
 }
 
+// A broadcast of targets would hide a missing axis, so both have one shape.
 Shape MeanSquaredError::target_shape(const Shape& output) const {
   return output;
 }

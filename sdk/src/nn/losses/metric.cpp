@@ -15,6 +15,7 @@ double Metric::result(std::span<const double> sums, double weight) const {
                           name_, sums.size()));
 }
 
+// The kind decides and not the name, which users may choose as they like.
 std::optional<Best> Metric::best() const {
   return direction_of_configuration(configuration());
 }

@@ -62,6 +62,7 @@ constexpr auto kFalling = std::to_array<std::string_view>({"mean_squared_error",
                                                            "mae",
                                                            "rmse"});
 
+// Counts, such as false_positives, are in neither list: their size follows the number of samples.
 std::optional<Best> direction_where(const auto& is_it) {
   if (std::ranges::any_of(kRising, is_it)) return Best::highest;
   if (std::ranges::any_of(kFalling, is_it)) return Best::lowest;
@@ -79,6 +80,7 @@ std::optional<Best> direction_of_configuration(const std::string& configuration)
   return direction_where([&](std::string_view known) { return kind == known; });
 }
 
+// A name ends with its kind where the metric belongs to one of several outputs: "age_mean_absolute_error".
 std::optional<Best> direction_of_name(std::string name) {
   if (name.starts_with("val_")) name.erase(0, 4);
   return direction_where([&](std::string_view known) {

@@ -1,3 +1,6 @@
+// These metrics are functions of values on all back ends. The cross-entropy losses of the same names have loops and
+// kernels of their own, so the last bits of a loss and its metric may differ.
+
 #include "holdfast/nn/probabilistic_metrics.h"
 
 #include <fmt/format.h>
@@ -39,6 +42,7 @@ BinaryCrossentropy::BinaryCrossentropy(const CrossentropyMetricOptions& options)
       options_(options) {}
 
 std::vector<Value> BinaryCrossentropy::sums(const Value& outputs, const Value& targets) const {
+  // Two parts: an output stands for a class and its opposite, which share what smoothing takes away.
   return {binary_crossentropy(outputs, smoothed(targets, options_.label_smoothing, 2), options_.from_logits)};
 }
 
@@ -65,6 +69,7 @@ std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) 
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
 }
 
+// Of the mean over the whole epoch. A mean of the perplexities of batches would depend on how samples are cut.
 double Perplexity::result(std::span<const double> sums, double weight) const {
   return std::exp(sums[0] / weight);
 }

@@ -32,6 +32,7 @@ Value sum_of_region(const Value& x, const AxisList& axis) {
 
 Dice::Dice(DiceOptions options) : BuiltInLoss("dice", axis_member(options.axis)), options_(std::move(options)) {}
 
+// Where targets and outputs are all 0, the loss is 1 and not 0, as in Keras.
 Value Dice::losses(const Value& outputs, const Value& targets) const {
   const Value both = sum_of_region(targets * outputs, options_.axis);
   const Value each = sum_of_region(targets, options_.axis) + sum_of_region(outputs, options_.axis);

@@ -1,3 +1,6 @@
+// Formulas that a metric of the same name shares stand in loss_values.cpp. The mean over the elements of a sample is
+// taken by the graph of the loss (program/value_program.cpp), so none of them has it here.
+
 #include "holdfast/nn/regression_losses.h"
 
 #include <fmt/format.h>
@@ -37,6 +40,7 @@ Huber::Huber(HuberOptions options) : BuiltInLoss("huber", checked_huber(options)
 
 Value Huber::losses(const Value& outputs, const Value& targets) const {
   const float delta = options_.delta;
+  // Both branches have the same value and slope at delta, so it does not matter which one takes equal numbers.
   const Value distance = absolute(outputs - targets);
   return where(less(delta, distance), delta * distance - 0.5F * delta * delta, 0.5F * square(distance));
 }
@@ -63,6 +67,7 @@ CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
     : BuiltInLoss("cosine_similarity", fmt::format(R"("axis":{})", options.axis)), options_(options) {}
 
 Value CosineSimilarity::losses(const Value& outputs, const Value& targets) const {
+  // Training makes a loss smaller, and similar vectors have a large similarity. The metric has the other sign.
   return -cosine_similarity(outputs, targets, options_.axis);
 }
 

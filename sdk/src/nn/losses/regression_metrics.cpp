@@ -30,7 +30,8 @@ std::string r2_options(const R2ScoreOptions& options) {
   return text;
 }
 
-// Keras's for so many samples.
+// Keras's for so many samples. Without more samples than regressors the score stays as it is, since the divisor would
+// not be positive.
 double adjusted_r2(double score, std::int64_t regressors, double samples) {
   const double rest = samples - static_cast<double>(regressors) - 1;
   return regressors == 0 || !(rest > 0) ? score : 1 - (1 - score) * (samples - 1) / rest;
@@ -41,7 +42,8 @@ struct R2OfOutput {
   double spread = 0;  // of the targets
 };
 
-// The score of an output whose sums begin there.
+// The score of an output whose sums begin there. The sum of squares around the mean is sum(t^2) - sum(t)^2 / n, since
+// sums are all that shards can add. Targets that do not vary make the quotient infinite, which Keras reports as 0.
 R2OfOutput r2_of(std::span<const double> sums, std::size_t first, double weight) {
   const double spread = sums[first + 1] - sums[first] * sums[first] / weight;
   const double raw = 1 - sums[first + 2] / spread;
@@ -74,6 +76,7 @@ std::vector<Value> RootMeanSquaredError::sums(const Value& outputs, const Value&
   return {square(outputs - targets)};
 }
 
+// The root of the mean over the epoch. A mean of roots of batches would depend on how samples are cut.
 double RootMeanSquaredError::result(std::span<const double> sums, double weight) const {
   return std::sqrt(sums[0] / weight);
 }
@@ -92,6 +95,7 @@ std::vector<Value> MeanSquaredLogarithmicError::sums(const Value& outputs, const
   return {squared_logarithmic_error(outputs, targets)};
 }
 
+// Keras's default name of this metric is not its kind.
 LogCoshError::LogCoshError(const MetricOptions& options)
     : BuiltInMetric("log_cosh_error", options.name.empty() ? "logcosh" : options.name) {}
 
@@ -112,6 +116,7 @@ PearsonCorrelation::PearsonCorrelation(const CorrelationOptions& options)
       axis_(options.axis) {}
 
 std::vector<Value> PearsonCorrelation::sums(const Value& outputs, const Value& targets) const {
+  // Each sample has a correlation along the axis, and their mean is reported. Numbers that do not vary make it NaN.
   const CenteredPair of = centered(outputs, targets, axis_);
   return {mean(of.outputs * of.targets, {axis_}) /
           (square_root(mean(square(of.outputs), {axis_})) * square_root(mean(square(of.targets), {axis_})))};
@@ -125,6 +130,7 @@ std::vector<Value> ConcordanceCorrelation::sums(const Value& outputs, const Valu
   const CenteredPair of = centered(outputs, targets, axis_);
   const Value spread = mean(square(of.outputs), {axis_}) + mean(square(of.targets), {axis_});
   const Value distance = mean(outputs, {axis_}) - mean(targets, {axis_});
+  // Epsilon makes the correlation of two vectors without spread and distance 0 in place of NaN.
   return {2.0F * mean(of.outputs * of.targets, {axis_}) / (spread + square(distance) + kKerasEpsilon)};
 }
 
@@ -134,6 +140,7 @@ R2Score::R2Score(const R2ScoreOptions& options)
       regressors_(options.num_regressors) {}
 
 std::vector<Value> R2Score::sums(const Value& outputs, const Value& targets) const {
+  // Each output needs sums of its own: a score made of sums over all outputs would be another number.
   const std::int64_t count = checked_classes("r2_score", outputs);
   std::vector<Value> sums;
   for (std::int64_t output = 0; output < count; ++output) {

@@ -7,6 +7,8 @@
 namespace holdfast {
 namespace {
 
+// Losses and metrics are public, and an application may call them with spans of its own. So this is an error and not an
+// assertion.
 [[noreturn]] void refuse(const NamedFunction& what, std::span<const float> outputs, std::span<const float> targets,
                          std::int64_t samples, std::string_view rule) {
   throw Error(ErrorCode::invalid_argument, what.name() + " was given " + std::to_string(outputs.size()) +

@@ -5,6 +5,7 @@
 namespace holdfast {
 namespace {
 
+// Null without smoothing: the callers then keep their own loops, and devices their kernels.
 std::shared_ptr<const ValueLoss> with_smoothing(const char* name, const CrossentropyOptions& options,
                                                 const LossFunction::Function& function) {
   check_range(name, "label_smoothing", options.label_smoothing, 0, 1);

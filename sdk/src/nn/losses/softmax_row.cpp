@@ -4,6 +4,7 @@
 
 namespace holdfast {
 
+// A scalar has no axis of classes, and a row without elements has no largest score.
 void check_has_classes(const std::string& loss, const Shape& output) {
   if (output.rank() >= 1 && output.element_count() > 0) return;
   throw Error(ErrorCode::invalid_argument,

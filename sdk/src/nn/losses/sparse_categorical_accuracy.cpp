@@ -21,6 +21,7 @@ std::unique_ptr<Metric> SparseCategoricalAccuracy::clone() const {
 
 float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<const float> targets,
                                      std::int64_t samples) const {
+  // A label that is not a class matches none and counts as a miss. The loss refuses such labels.
   const SampleRows rows = rows_with_scalar_targets(*this, outputs, targets, samples);
   std::int64_t hits = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
@@ -30,6 +31,7 @@ float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<c
   return static_cast<float>(hits);
 }
 
+// Each position before the axis of classes is a row for sum(), and may have a weight of its own.
 std::size_t SparseCategoricalAccuracy::position_axes(const Shape& output) const {
   return axes_before_classes(output);
 }

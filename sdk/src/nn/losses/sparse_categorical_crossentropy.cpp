@@ -120,6 +120,7 @@ std::optional<float> SparseCategoricalCrossentropy::ignored_target() const {
 }
 
 bool SparseCategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
+  // The kernel takes each target for a class, and an ignored one may be any number.
   if (options_.ignore_class) return false;
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   kernel.kind = compute::LossKind::sparse_categorical_crossentropy;

@@ -23,6 +23,7 @@ Value is_in_top_k(std::string_view what, const Value& outputs, const Value& righ
   }
   const Value of_right = sum(where(right, outputs, 0.0F), {-1}, ReducedAxes::keep);
   const Value larger = sum(1.0F - less_equal(outputs, of_right), {-1});
+  // The last factor is 0 where no class is right, so that a label out of range is a miss.
   return less(larger, static_cast<float>(k)) * sum(right, {-1});
 }
 
@@ -30,6 +31,7 @@ Value is_in_top_k(std::string_view what, const Value& outputs, const Value& righ
 
 Accuracy::Accuracy(const MetricOptions& options) : BuiltInMetric("accuracy", options.name) {}
 
+// Exact equality, as in Keras: it is meant for outputs that are class numbers already.
 std::vector<Value> Accuracy::sums(const Value& outputs, const Value& targets) const {
   return {equal(outputs, targets)};
 }

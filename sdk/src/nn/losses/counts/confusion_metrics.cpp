@@ -74,6 +74,7 @@ Value is_among_largest(const std::string& what, const Value& outputs, std::int64
         fmt::format("{} was given .top_k = {}, but the outputs have {} classes; it is at most that", what, k, classes));
   }
   constexpr float kFound = std::numeric_limits<float>::lowest();
+  // Functions of values have no sort. Each round finds one more, and those found become the smallest.
   Value found = first_largest(outputs);
   for (std::int64_t next = 1; next < k; ++next) found = found + first_largest(where(found, kFound, outputs));
   return found;
@@ -130,6 +131,7 @@ std::vector<Value> TruePositives::sums(const Value& outputs, const Value& target
   return {where(of.targets, of.predicted, 0.0F)};
 }
 
+// A count is reported as it is: division by the weight would make a share of it.
 double TruePositives::result(std::span<const double> sums, double) const {
   return sums[0];
 }
@@ -177,6 +179,7 @@ std::vector<Value> Precision::sums(const Value& outputs, const Value& targets) c
   return {where(of.targets, of.predicted, 0.0F), where(of.targets, 0.0F, of.predicted)};
 }
 
+// 0 where nothing was predicted, as in Keras; the quotient would be a NaN.
 double Precision::result(std::span<const double> sums, double) const {
   return share_of(sums[0], sums[1]);
 }

@@ -40,14 +40,17 @@ std::string average_and_threshold(const char* kind, const FBetaScoreOptions& opt
 }
 
 std::string fbeta_options(const FBetaScoreOptions& options) {
+  // A beta that is not finite is refused below, and has no text that JSON could hold.
   const std::string beta = std::isfinite(options.beta) ? fmt::format(R"("beta":{},)", float_text(options.beta)) : "";
   return average_and_threshold("fbeta_score", options, beta);
 }
 
+// The beta of F1Score is fixed, so it is left out of its configuration, as in Keras.
 FBetaScoreOptions of_f1(const F1ScoreOptions& options) {
   return {.average = options.average, .beta = 1, .threshold = options.threshold, .name = options.name};
 }
 
+// With "micro", the elements of all classes are added up in one sum, since these metrics add elements and take no mean.
 std::vector<Value> counts_of(const FBetaScoreOptions& options, const std::string& what, const Value& outputs,
                              const Value& targets) {
   if (outputs.shape().rank() == 0) {
@@ -79,6 +82,7 @@ double score_of_class(const FBetaScoreOptions& options, std::span<const double> 
   return (1 + square) * (precision * recall / (square * precision + recall + kEpsilon));
 }
 
+// "weighted" counts a class as often as it is a target. The other averages count each class once.
 double score_of(const FBetaScoreOptions& options, std::span<const double> sums) {
   double scores = 0, weighted_scores = 0, targets = 0;
   for (std::size_t first = 0; first < sums.size(); first += kSumsOfFBeta) {

@@ -59,6 +59,7 @@ std::string classes_of(std::int64_t num_classes) {
   return fmt::format(R"("num_classes":{})", num_classes);
 }
 
+// The one-hot metrics are the others with `sparse_targets` fixed. Keras leaves it out of their configuration.
 IoUOptions with_rows_as_targets(const OneHotIoUOptions& options) {
   return {.ignore_class = options.ignore_class,
           .sparse_targets = false,
@@ -75,6 +76,7 @@ Value rows_of_numbers(const Value& x, std::int64_t num_classes) {
 
 Value rows_of(const std::string& name, const char* what, const Value& x, std::int64_t num_classes, bool is_sparse) {
   if (is_sparse) return rows_of_numbers(x, num_classes);
+  // A row with a NaN has no first largest element, so its position is not counted.
   if (x.shape().rank() > 0 && x.shape().extents().back() == num_classes) return first_largest(x);
   throw Error(
       ErrorCode::invalid_argument,
@@ -106,6 +108,7 @@ std::vector<Value> IoUMetric::sums_of_rows(const Value& outputs, const Value& ta
   }
   // A row of zeros has no class, so the sum of a row says whether it has one. Only pairs of classes count.
   Value counts = holdfast::sum(outputs, {-1}, ReducedAxes::keep) * holdfast::sum(targets, {-1}, ReducedAxes::keep);
+  // An ignored number that is not a class needs no mask: its row has zeros alone, and such a row is not counted.
   if (options_.ignore_class && *options_.ignore_class >= 0 && *options_.ignore_class < num_classes_) {
     counts = counts - counts * element_of_last_axis(targets, *options_.ignore_class);
   }

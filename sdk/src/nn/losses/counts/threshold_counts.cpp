@@ -30,6 +30,7 @@ ComparedOutputs with_even_thresholds(const Value& outputs, std::int64_t count, L
   Value numbers = counted(outputs, count);
   // Each output is at least 0, and so above -1. The other thresholds stay.
   if (lowest == LowestThreshold::below_zero) numbers = numbers - less(numbers, 0.5F);
+  // The outputs are multiplied, and not the thresholds divided: 1 / (count - 1) has no exact float.
   return {.outputs = clipped(outputs, 0, 1) * static_cast<float>(count - 1), .thresholds = as_column(numbers)};
 }
 

@@ -61,7 +61,8 @@ std::string auc_options(const AUCOptions& options) {
   return text;
 }
 
-// Sorted, with one below 0 and one above 1.
+// Sorted, with one below 0 and one above 1. As in Keras: all outputs are above the first threshold and none above the
+// last, so a curve goes from end to end.
 AUCOptions with_ends(AUCOptions options) {
   if (options.thresholds.empty()) return options;
   std::ranges::sort(options.thresholds);
@@ -76,7 +77,8 @@ double quotient(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-// The closed formula of Keras for counts that are linear between two thresholds.
+// The closed formula of Keras for counts that are linear between two thresholds. Precision itself is not linear there
+// (Davis and Goadrich, 2006, section 4).
 double interpolated_pr_area(const ThresholdCounts& counts) {
   double area = 0;
   for (std::size_t i = 0; i + 1 < counts.size(); ++i) {
@@ -152,8 +154,10 @@ double specificity_of(const ThresholdCounts& counts, std::size_t i) {
 
 using RateOfCounts = double(const ThresholdCounts& counts, std::size_t threshold);
 
-// The largest `best` where `reached` is at least `value`.
+// The largest `best` where `reached` is at least `value`. The result is 0 where no threshold reaches `value`, as in
+// Keras.
 double best_where(std::span<const double> sums, float value, RateOfCounts& reached, RateOfCounts& best) {
+  // All elements are of one label, so the two totals are single numbers and the rest are thresholds.
   const ThresholdCounts counts = counts_of_thresholds(sums, (sums.size() - 2) / 2).front();
   double found = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -188,6 +192,7 @@ std::vector<Value> AUC::sums(const Value& outputs, const Value& targets) const {
   std::vector<Value> all = sums_of_thresholds(compared, has_labels ? targets : of_one_label(targets),
                                               options_.multi_label ? std::span<const float>() : options_.label_weights);
   if (!has_labels || options_.multi_label) return all;
+  // Without multi_label there is one curve, so the weighted counts of all labels are added.
   for (Value& one : all) one = holdfast::sum(one, {-1}, ReducedAxes::keep);
   return all;
 }
@@ -216,6 +221,7 @@ std::vector<Value> OperatingPointMetric::sums(const Value& outputs, const Value&
   const std::optional<std::int64_t>& class_id = options_.class_id;
   const Value scores = of_one_label(class_id ? element_of_class(name(), outputs, *class_id) : outputs);
   const Value t = of_one_label(class_id ? element_of_class(name(), targets, *class_id) : targets);
+  // As in Keras: a single threshold lies in the middle and not at an end.
   constexpr float kSingle = 0.5F;
   const ComparedOutputs compared = options_.num_thresholds == 1
                                        ? with_thresholds(scores, {&kSingle, 1})

@@ -5,6 +5,7 @@
 
 namespace holdfast {
 
+// The function checks its own numbers, so nothing is left to refuse here.
 ActivationLayer::ActivationLayer(const ActivationFunction& activation, const ActivationLayerOptions& options)
     : LayerOf(options.name), activation_(activation) {}
 

@@ -97,6 +97,7 @@ std::optional<std::vector<std::int64_t>> axes_from(const Json& list) {
 
 Constraint::Constraint(Kind kind, std::vector<float> numbers, std::vector<std::int64_t> axes)
     : kind_(kind), numbers_(std::move(numbers)), axes_(std::move(axes)) {
+  // Before the numbers are checked, since each refusal quotes the text. name() writes "?" for what is not finite.
   const std::string text = name();
   for (const float number : numbers_) {
     // Written so that a NaN is refused.
@@ -111,6 +112,7 @@ Constraint::Constraint(Kind kind, std::vector<float> numbers, std::vector<std::i
   }
   std::vector<std::int64_t> sorted = axes_;
   std::ranges::sort(sorted);
+  // -1 and the last axis are found to be the same by check(), which knows how many axes there are.
   const bool needs_axes = kConstraintKinds[static_cast<std::size_t>(kind_) - 1].has_axes;
   if (std::ranges::adjacent_find(sorted) == sorted.end() && axes_.empty() != needs_axes) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("the constraint {} needs axes, each of them once", text));
@@ -179,7 +181,8 @@ void Constraint::check(const Shape& shape) const {
                           shape.to_string(), name(), -rank, rank - 1));
 }
 
-// What weights of this norm are multiplied by.
+// What weights of this norm are multiplied by. The formulas of keras.constraints. Epsilon is added to the norm, so a
+// group of zeros stays zeros.
 double Constraint::factor_of(double norm) const {
   double wanted = 1;
   if (kind_ == Kind::max_norm) wanted = std::min<double>(norm, numbers_[0]);
@@ -198,6 +201,7 @@ void Constraint::apply(const Shape& shape, std::span<float> weights) const {
     for (float& weight : weights) weight = weight < 0 ? 0 : weight;
     return;
   }
+  // Two walks: the norm of a group is complete only after the last of its elements, which may lie anywhere.
   const NormGroups groups = groups_of(shape, axes_);
   std::vector<double> factors(groups.count);
   for_each_member(shape, groups, [&](std::size_t element, std::size_t group) {

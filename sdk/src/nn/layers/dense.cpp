@@ -22,10 +22,13 @@ std::vector<Value> Dense::build(LayerBuilder& builder, std::span<const Value> in
   }
   // The layer multiplies along the last axis, as in Keras, and treats all positions alike.
   const std::int64_t features = last_extent(input.shape());
+  // The kernel comes first among the parameters, as in Keras. Files and the draws of initial weights rely on the order.
   const KernelAndBias weights = kernel_and_bias(builder, {features, units_}, {.in = features, .out = units_}, options_);
+  // The activation is an operation of its own, so any function may follow.
   return {options_.activation(dense(input, weights.kernel, weights.bias))};
 }
 
+// Files and savepoints hold this text, and a resume compares it. So its keys and their order are data.
 void Dense::write_config(ConfigWriter& config) const {
   config.integer("units", units_);
   config.text("activation", options_.activation.name());

@@ -27,6 +27,7 @@ std::vector<Value> Embedding::build(LayerBuilder& builder, std::span<const Value
   // Keras takes the fans of a table from its two axes, as for the kernel of Dense.
   const Fans fans = {.in = vocabulary_, .out = width_};
   const Value table = builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, fans);
+  // Ids are checked where they are read, since only data has them: the kernels of gather() name a wrong one.
   return {gather(limited(builder, table, options_.embeddings_regularizer, options_.embeddings_constraint), ids)};
 }
 
@@ -53,6 +54,7 @@ ReversibleEmbedding::ReversibleEmbedding(std::int64_t vocabulary, std::int64_t w
     : LayerOf(options.name), vocabulary_(vocabulary), width_(width), options_(options) {
   check_extent("ReversibleEmbedding", "a vocabulary", vocabulary);
   check_extent("ReversibleEmbedding", "a width", width);
+  // Scores are divided by the cap, so 0 and infinity would make NaN of them.
   const float cap = options.logit_soft_cap.value_or(1);
   if (std::isfinite(cap) && cap > 0) return;
   throw Error(ErrorCode::invalid_argument,
@@ -97,6 +99,7 @@ std::vector<Value> ReversibleEmbedding::build(LayerBuilder& builder, std::span<c
                 fmt::format("it needs ids that are integers, or vectors [..., {}] of f32 for the way back", width_));
   }
   const Value scores = matmul(x, matrix);
+  // Without a cap nothing is computed: a cap that is very large would still round the scores.
   if (!options_.logit_soft_cap) return {scores};
   return {tanh(scores / *options_.logit_soft_cap) * *options_.logit_soft_cap};
 }
@@ -105,6 +108,7 @@ void ReversibleEmbedding::write_config(ConfigWriter& config) const {
   config.integer("vocabulary", vocabulary_);
   config.integer("width", width_);
   config.boolean("tie_weights", options_.tie_weights);
+  // A list of one number, since only a list may hold null, which stands for no cap.
   config.numbers("logit_soft_cap", {options_.logit_soft_cap});
   config.text("initializer", options_.initializer.name());
   write_limits(config, "embeddings", options_.embeddings_regularizer, options_.embeddings_constraint);

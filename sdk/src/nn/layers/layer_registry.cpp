@@ -54,6 +54,7 @@ struct Registration {
   bool (*is_of_class)(const Layer& layer);
 };
 
+// The class is compared exactly: a class that derives from a layer of Holdfast would be read back as its base.
 template <class OwnLayer>
 constexpr Registration registration(std::string_view kind) {
   return {kind, &OwnLayer::from_config, [](const Layer& layer) { return typeid(layer) == typeid(OwnLayer); }};
@@ -129,7 +130,8 @@ constexpr std::array kLayers = {
     registration<ZeroPadding3D>("ZeroPadding3D"),
 };
 
-// The kinds of applications.
+// The kinds of applications. Any thread may make a layer of a file while another one registers one, so the map has a
+// lock.
 struct Registry {
   std::mutex mutex;
   std::map<std::string, LayerFromConfig, std::less<>> layers;  // guarded by mutex

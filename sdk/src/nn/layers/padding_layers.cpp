@@ -48,6 +48,7 @@ Value without_margins(std::span<const Value> inputs, const MarginList& list) {
   // Channels, the last axis, have no margins.
   Value result = input_with_positions(inputs, list.size());
   for (std::size_t axis = 0; axis < list.size(); ++axis) {
+    // The extent of this axis is not changed by the slices before it, which were along other axes.
     const std::int64_t extent = result.shape()[axis];
     // A value without elements is not possible, so something must be left.
     const auto& [before, after] = list[axis];
@@ -68,6 +69,7 @@ void write_margin_list(ConfigWriter& config, std::string_view key, const MarginL
   config.integers(key, integers);
 }
 
+// Constructors check the margins themselves. Only their number must be right before they are taken out of the list.
 std::vector<std::int64_t> read_margin_list(ConfigReader& config, std::string_view key, std::size_t count) {
   std::vector<std::int64_t> integers = config.integers(key);
   if (integers.size() == count) return integers;

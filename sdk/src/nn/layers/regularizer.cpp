@@ -35,11 +35,13 @@ Regularizer Regularizer::orthogonal(float factor, Lines lines) {
 }
 
 void Regularizer::check(const Shape& shape) const {
+  // Sums of elements fit each shape. Only right angles need rows and columns.
   if (orthogonal_ == 0 || shape.rank() == 2) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the regularizer {} is for matrices, and this array has {} axes", name(), shape.rank()));
 }
 
+// Files hold this text. A factor of 0 is left out, so that equal penalties have one text.
 std::string Regularizer::name() const {
   if (is_none()) return {};
   if (orthogonal_ > 0) {
@@ -50,6 +52,7 @@ std::string Regularizer::name() const {
   return fmt::format("l1_l2({},{})", json_number(l1_), json_number(l2_));
 }
 
+// The text may come from a file. The functions below check its numbers, and the sentence shows only its beginning.
 Regularizer Regularizer::from_name(std::string_view name) {
   const std::size_t open = name.find('(');
   if (open != std::string_view::npos && name.ends_with(')')) {

@@ -45,6 +45,7 @@ static Value interpolated(const Value& x, std::int64_t axis, std::int64_t factor
   const Value last = slice(x, axis, extent - 1, extent);
   const Value before = extent == 1 ? x : concatenate({first, slice(x, axis, 0, extent - 1)}, axis);
   const Value after = extent == 1 ? x : concatenate({slice(x, axis, 1, extent), last}, axis);
+  // The pixels of a place modulo the factor are one part. Parts lie along a new axis, and the reshape interleaves them.
   std::vector<std::int64_t> with_places = x.shape().extents();
   with_places.insert(with_places.begin() + axis + 1, 1);
   std::vector<Value> parts;

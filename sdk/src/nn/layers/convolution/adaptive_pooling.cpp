@@ -38,9 +38,11 @@ using ReduceWindow = Value (*)(const Value& x, const AxisList& axes, ReducedAxes
 // Along one axis, with windows of different sizes.
 Value pooled_along(const Value& x, std::int64_t axis, std::int64_t out, ReduceWindow reduce) {
   const std::int64_t in = x.shape()[static_cast<std::size_t>(axis)];
+  // Each window has one element then, and is that element.
   if (in == out) return x;
   std::vector<Value> windows;
   for (std::int64_t i = 0; i < out; ++i) {
+    // From floor(i in / out) to ceil((i + 1) in / out), in integers, which Keras divides likewise.
     const Value window = slice(x, axis, i * in / out, ((i + 1) * in + out - 1) / out);
     windows.push_back(reduce(window, {axis}, ReducedAxes::keep));
   }
@@ -56,6 +58,7 @@ bool are_all_equal(const Shape& shape, const Sizes& sizes) {
 
 Value adaptively_pooled(const Value& input, const Sizes& sizes, ReduceWindow reduce,
                         Value (*pool)(const Value& x, const PoolingWindows& windows)) {
+  // Windows of one size neither overlap nor leave a gap, so the kernels of pooling compute the same numbers.
   if (are_all_equal(input.shape(), sizes)) {
     PoolingWindows windows;
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) windows.size.push_back(input.shape()[axis] / sizes[axis]);

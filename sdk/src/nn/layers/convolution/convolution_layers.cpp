@@ -4,6 +4,7 @@
 
 namespace holdfast {
 
+// Readers of files call this constructor, and so does the public one. So options are checked in one place.
 Conv1D::Conv1D(const ConvolutionSettings& settings, const std::string& name) : LayerOf(name), settings_(settings) {
   check_convolution("Conv1D", settings);
 }

@@ -29,6 +29,7 @@ GlobalAveragePooling::GlobalAveragePooling(const GlobalPoolingOptions& options)
 
 std::vector<Value> GlobalAveragePooling::build(LayerBuilder&, std::span<const Value> inputs) const {
   const Value& input = only_input(inputs);
+  // A reduction and not a pooling with one window, since it takes any number of axes.
   return {mean(input, positions_of(input), reduced_axes(keeps_axes_))};
 }
 

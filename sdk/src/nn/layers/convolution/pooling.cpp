@@ -30,6 +30,7 @@ void write_pooling(ConfigWriter& config, const PoolingWindows& windows) {
   config.text("padding", name(windows.padding));
 }
 
+// Numbers out of range are refused by the constructor that gets these windows, with check_pooling().
 PoolingWindows read_pooling(ConfigReader& config, std::size_t spatial_axes) {
   return {.size = read_extents(config, "pool_size", spatial_axes),
           .strides = read_extents(config, "strides", spatial_axes),

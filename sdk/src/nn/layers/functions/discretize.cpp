@@ -10,6 +10,7 @@
 namespace holdfast {
 namespace {
 
+// Each boundary is a comparison and a difference in the graph, so a long list would make a slow model.
 constexpr std::size_t kMostBoundaries = 256;
 
 void check_discretized(const Value& x, const std::vector<float>& boundaries) {
@@ -41,6 +42,7 @@ Value discretize(const Value& x, const std::vector<float>& boundaries) {
   const Value column = reshape(x, extents);
   std::vector<Value> beyond;
   for (const float boundary : boundaries) beyond.push_back(is_beyond(column, boundary));
+  // A bin is the difference of two comparisons. They are 1 up to a boundary, so the difference is 1 in one bin.
   std::vector<Value> bins{1.0F - beyond[0]};
   for (std::size_t i = 1; i < beyond.size(); ++i) bins.push_back(beyond[i - 1] - beyond[i]);
   bins.push_back(beyond.back());

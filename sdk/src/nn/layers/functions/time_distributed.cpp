@@ -20,6 +20,7 @@ Value stacked_steps(const std::vector<Value>& steps) {
     extents.insert(extents.begin(), 1);
     rows.push_back(reshape(step, extents));
   }
+  // One concatenation of all steps: one for each step would copy those before it again and again.
   return rows.size() == 1 ? rows.front() : concatenate(rows, 0);
 }
 

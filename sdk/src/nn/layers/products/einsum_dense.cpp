@@ -89,6 +89,8 @@ EinsumDense::EinsumDense(std::string equation, std::vector<std::int64_t> output_
   }
 }
 
+// Read anew for each call, since it costs little and the equation is the only thing to keep. The constructor reads it
+// for its checks.
 EinsumDense::Terms EinsumDense::terms() const {
   const std::size_t comma = equation_.find(',');
   const std::size_t arrow = equation_.find("->");
@@ -107,6 +109,7 @@ EinsumDense::Terms EinsumDense::terms() const {
     of.output.erase(0, 3);
   }
   for (const std::string& letters : {of.input, of.kernel, of.output}) check_letters(equation_, letters);
+  // Values have no axis of samples, so its letter is taken away from input and output.
   if (!of.has_ellipsis) {
     if (of.input.empty() || of.output.empty() || of.input[0] != of.output[0] || has(of.kernel, of.input[0])) {
       refuse_equation(equation_, "the first axis of the input and the output is that of the samples");
@@ -139,6 +142,7 @@ std::vector<Value> EinsumDense::build(LayerBuilder& builder, std::span<const Val
   ExtentsByAxis known;
   for (std::size_t axis = 0; axis < of.input.size(); ++axis) known[of.input[axis]] = extents[before + axis];
   for (std::size_t axis = 0; axis < of.output.size(); ++axis) {
+    // An axis that the input has keeps its extent. A new one gets that of the output shape.
     const auto [place, is_new] = known.emplace(of.output[axis], output_shape_[axis]);
     if (is_new || output_shape_[axis] == -1 || place->second == output_shape_[axis]) continue;
     throw Error(ErrorCode::invalid_argument,
@@ -154,6 +158,7 @@ std::vector<Value> EinsumDense::build(LayerBuilder& builder, std::span<const Val
   const Fans fans{.in = sums, .out = units};
   const Value kernel = limited_kernel(builder, Shape(extents_of_axes(known, of.kernel)), fans, options_);
   const std::vector<std::int64_t> matrix_shape = {sums, units};
+  // The parameter keeps the axes of the equation, as in Keras, so weights can be exchanged. Only this view is a matrix.
   const Value matrix = reshape(ordered(kernel, of.kernel, summed + added), matrix_shape);
 
   std::vector<std::int64_t> places(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(before));
@@ -165,6 +170,7 @@ std::vector<Value> EinsumDense::build(LayerBuilder& builder, std::span<const Val
   Value output = ordered(reshape(product, places), kept + added, of.output);
 
   if (!options_.bias_axes.empty()) {
+    // Axes before the first one of the bias are left out: values are broadcast from the last axis.
     const std::size_t first = of.output.find_first_of(options_.bias_axes);
     std::vector<std::int64_t> shape;
     for (const char letter : std::string_view(of.output).substr(first)) {

@@ -9,6 +9,7 @@ void TrainingContext::set_learning_rate(float) {
   throw Error(ErrorCode::unsupported, "this training takes no learning rate from callbacks");
 }
 
+// Here the name alone is known. A Trainer asks its metrics first.
 std::optional<Best> TrainingContext::best_of(const std::string& log) const {
   return direction_of_name(log);
 }

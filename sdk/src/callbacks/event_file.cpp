@@ -147,6 +147,7 @@ std::optional<std::string> take_record(File& file, std::uint64_t file_bytes, std
   return message;
 }
 
+// A damaged record ends the file: where the next one begins is known from its length alone.
 void show(File& file, EventPoints& shown) {
   const std::uint64_t file_bytes = file.size_bytes();
   std::uint64_t offset = 0;

@@ -66,6 +66,7 @@ std::string bytes_of_base64(std::string_view text) {
 
 }  // namespace
 
+// What cannot be appended goes to a file of its own. Files of others are read and never changed.
 void EventSeries::bring_to(FileSystem& files, const EventPoints& points) {
   if (is_current(files, points)) return append(files, points);
   name_.clear();

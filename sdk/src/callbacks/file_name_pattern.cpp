@@ -15,6 +15,7 @@
 namespace holdfast {
 namespace {
 
+// Names that are always known. All others must be among the logs when a file is named.
 constexpr std::array kPositionNames{"epoch", "batch", "step"};
 
 [[noreturn]] void refuse_pattern(const std::string& pattern, const std::string& why) {
@@ -50,6 +51,7 @@ FileNamePattern::FileNamePattern(std::string pattern) : pattern_(std::move(patte
     if (name.empty()) refuse_pattern(pattern_, "a value in it has no name");
     if (zeros.emplace(name, 0).second) logged_names_.push_back(name);
   }
+  // A value is put in as a double, as later, so a format that fits no number is found here.
   const std::string tried = filled({}, zeros);
   if (tried.find('/') != std::string::npos) refuse_pattern(pattern_, "it has a slash, and files stay in one folder");
   if (!tried.ends_with(".h5")) refuse_pattern(pattern_, "the name does not end in .h5, as files in this format do");

@@ -15,12 +15,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Numbers of fields are those of graph.proto and node_def.proto: a GraphDef has its nodes in field 1.
 std::string node(const std::string& name, const std::string& operation, const std::vector<std::string>& inputs) {
   std::string message = protobuf::text_field(1, name) + protobuf::text_field(2, operation);
   for (const std::string& input : inputs) message += protobuf::text_field(3, input);
   return protobuf::text_field(1, message);
 }
 
+// A sequential model has no list of calls: each layer takes what the one before it gives.
 std::string chain_definition(const Json& graph) {
   std::string nodes = node("input", "Input", {});
   std::string last = "input";
@@ -50,10 +52,12 @@ std::string model_definition(const Json& graph) {
     for (const Json& input : call.at("inputs")) {
       const auto from = input.at(0).get<std::int64_t>();
       const auto index = input.at(1).get<std::size_t>();
+      // -1 stands for an input of the model (nn/model/graph_text.cpp).
       if (from < 0) {
         taken.push_back(inputs.at(index));
       } else {
         const std::string& source = calls.at(static_cast<std::size_t>(from));
+        // TensorFlow writes an output after the first one with its number, as in "split:1".
         taken.push_back(index == 0 ? source : fmt::format("{}:{}", source, index));
       }
     }
@@ -66,6 +70,8 @@ std::string model_definition(const Json& graph) {
 }  // namespace
 
 std::string graph_definition(const std::string& text) {
+  // The text comes from the model itself, so at() finds what its format has. For another format the definition is
+  // empty, and no graph is written.
   const Json graph = Json::parse(text, nullptr, false);
   const Json format = graph.is_object() ? graph.value("format", Json()) : Json();
   std::string nodes;

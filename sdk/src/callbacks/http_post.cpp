@@ -16,6 +16,7 @@ namespace holdfast {
 
 namespace {
 
+// Without a function of this kind libcurl writes the body to the standard output.
 std::size_t ignore_body(char*, std::size_t size, std::size_t count, void*) {
   return size * count;
 }
@@ -57,11 +58,13 @@ HttpOutcome post(const HttpPost& request) {
   }
   CURL* const curl = handle.get();
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
+// From version 7.85 on, which deprecates the older option. Drop the other branch when no distribution has an older one.
 #if LIBCURL_VERSION_NUM >= 0x075500
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
+  // Another server must not get the headers, which may hold a secret.
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);

@@ -8,6 +8,7 @@ LambdaCallback::LambdaCallback(LambdaCallbackOptions options) : options_(std::mo
   if (options_.name.empty()) throw Error(ErrorCode::invalid_argument, "LambdaCallback needs a name");
 }
 
+// After a recovery restore() is called in place of this, so the state goes on. Another fit() begins anew.
 void LambdaCallback::on_fit_begin(TrainingContext& context) {
   state_ = options_.state;
   options_.on_fit_begin(state_, context);
@@ -17,6 +18,7 @@ void LambdaCallback::on_epoch_begin(TrainingContext& context) {
   options_.on_epoch_begin(state_, context);
 }
 
+// A function that was left out does nothing, so none of these calls needs a check.
 void LambdaCallback::on_step_end(TrainingContext& context, const Logs& logs) {
   options_.on_step_end(state_, context, logs);
 }

@@ -8,6 +8,8 @@ LearningRateScheduler::LearningRateScheduler(Schedule schedule) : schedule_(std:
   if (!schedule_) throw Error(ErrorCode::invalid_argument, "LearningRateScheduler needs a function");
 }
 
+// Each rank calls the function for itself, and all must set the same rate. The rate of a schedule would be lost, so
+// set_learning_rate() refuses such an optimizer.
 void LearningRateScheduler::on_epoch_begin(TrainingContext& context) {
   const std::optional<float> rate = context.learning_rate();
   if (!rate) {

@@ -64,6 +64,7 @@ std::string ModelCheckpoint::name() const {
   return file_name_ ? name + "/" + options_.file_name : name;
 }
 
+// fit() looks for these names before its first step. One that no log has would else be found after an epoch.
 std::vector<std::string> ModelCheckpoint::monitors() const {
   std::vector<std::string> names = file_name_ ? file_name_->logged_names() : std::vector<std::string>{};
   if (!options_.best_by.empty()) names.push_back(options_.best_by);

@@ -9,6 +9,7 @@ namespace holdfast {
 
 std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width,
                    std::int64_t channels) {
+  // Keeps the number of bytes far from an overflow.
   constexpr std::int64_t kMostSide = 1 << 16;
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -27,6 +28,7 @@ std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, st
       return bytes;
     }
   }
+  // libpng leaves its reason in the image, so it is copied before the image is freed.
   const std::string why = fits ? std::string(image.message) : fmt::format("a side has 1 to {} pixels", kMostSide);
   png_image_free(&image);
   throw Error(ErrorCode::invalid_argument,

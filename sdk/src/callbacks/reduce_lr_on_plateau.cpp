@@ -25,6 +25,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options) : options
   check_count(owner, "cooldown", options_.cooldown, 0);
 }
 
+// fit() asks the metric of these names for a direction before its first step.
 std::vector<std::string> ReduceLROnPlateau::compares() const {
   return options_.best == Best::automatic ? monitors() : std::vector<std::string>{};
 }
@@ -76,6 +77,7 @@ void ReduceLROnPlateau::lower(TrainingContext& context) {
   // At the limit there is nothing to lower, and epochs are counted on. An optimizer without a rate is refused.
   if (old && *old <= options_.min_learning_rate) return;
   const float lowered = std::max(static_cast<float>(old.value_or(0) * options_.factor), options_.min_learning_rate);
+  // Each rank has the same logs and so the same counts. All set the same rate in the same epoch.
   context.set_learning_rate(lowered);
   cooldown_left_ = options_.cooldown;
   epochs_without_improvement_ = 0;

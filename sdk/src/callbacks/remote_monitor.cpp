@@ -28,6 +28,7 @@
 namespace holdfast {
 namespace {
 
+// A server that is back is found within this time, and a dead one gets one request in it.
 constexpr auto kLongestPause = std::chrono::seconds(60);
 
 // "https://host:port", the part of the URL that may be shown.
@@ -177,6 +178,7 @@ class RemoteMonitor::Sender {
     for (;;) {
       changed_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
       if (is_stopping_) return;
+      // A copy, and without the lock: a request may take its whole timeout, and the training adds epochs meanwhile.
       const Item item = queue_.front();
       lock.unlock();
       std::string why;
@@ -237,6 +239,8 @@ class RemoteMonitor::Sender {
     const HttpOutcome outcome = post(request);
     why = outcome.failure.empty() ? fmt::format("status {}", outcome.status) : outcome.failure;
     if (outcome.status >= 200 && outcome.status < 300) return Fate::delivered;
+    // Without an answer (status 0), after a fault of the server, after a timeout (408) or too many requests (429), the
+    // same request may succeed later. Other statuses would come back each time.
     const bool may_pass =
         outcome.status < 300 || outcome.status >= 500 || outcome.status == 408 || outcome.status == 429;
     return may_pass ? Fate::failed : Fate::refused;
@@ -287,6 +291,7 @@ class RemoteMonitor::Sender {
   bool has_told_failure_ = false;  // guarded by mutex_
   std::atomic<bool> is_stopping_ = false;
 
+  // Last: it begins at once and uses all members above.
   std::thread thread_;
 };
 
@@ -346,6 +351,7 @@ void RemoteMonitor::write(const TrainingContext& context, const std::vector<Logs
   sender_->enqueue(epochs);
 }
 
+// Waits for flush_limit at most. What is left in the queue then is dropped and counted.
 void RemoteMonitor::finish(const TrainingContext&) {
   if (sender_) sender_->flush();
 }

@@ -46,11 +46,13 @@ std::string tag_of(const WeightArray& array, const char* what) {
 
 // A kernel of [in, out] as it is; of [height, width, in, out] a picture of in x out filters. Empty for other arrays.
 std::optional<Tensor> picture_of(const WeightArray& array) {
+  // The picture is a part of the training state until the next one, so its size has a bound.
   constexpr std::size_t kMostPixels = 512 * 512;
   const std::vector<std::int64_t>& extents = array.shape.extents();
   const bool is_kernel = extents.size() == 2 || extents.size() == 4;
   if (!is_kernel || array.values.empty() || array.values.size() > kMostPixels) return std::nullopt;
   const auto [lowest, highest] = std::minmax_element(array.values.begin(), array.values.end());
+  // The smallest weight is black and the largest white. Equal weights are all black: there is no difference to show.
   const float scale = *highest > *lowest ? 1 / (*highest - *lowest) : 0;
   const bool is_matrix = extents.size() == 2;
   const std::int64_t height = is_matrix ? 1 : extents[0];
@@ -128,6 +130,7 @@ void TensorBoard::on_step_end(TrainingContext& context, const Logs& logs) {
     for (const auto& [name, value] : logs) points.scalar("batch_" + name, value);
     steps_->add(context.step(), points.summary());
   }
+  // Another rank writes. What the folder shows must be read again if this rank takes over.
   if (!writes(context)) {
     for (RecentEvents* const events : {steps_.get(), weights_.get(), added_.get()}) {
       if (events != nullptr) events->forget_shown();
@@ -147,6 +150,7 @@ void TensorBoard::on_epoch_end(TrainingContext& context, const Logs& logs) {
   EpochRecord::on_epoch_end(context, logs);
 }
 
+// On each rank, although one rank writes: another one may take over before the points are in its file.
 void TensorBoard::add_weights(const TrainingContext& context) {
   const bool has_histograms = is_due(context.epoch() + 1, options_.histograms_every_epochs);
   const bool has_images = is_due(context.epoch() + 1, options_.images_every_epochs);

@@ -16,6 +16,7 @@
 namespace holdfast {
 namespace {
 
+// As many as tf.summary.histogram() makes by default.
 constexpr std::size_t kIntervals = 30;
 
 // Covers the values that are finite.
@@ -85,6 +86,8 @@ void TensorBoardPoints::scalar(const std::string& tag, double value) {
   summary_ += summary_value(tag, protobuf::float_field(2, static_cast<float>(value)));
 }
 
+// Fields of HistogramProto: min, max, num, sum, sum_squares, bucket_limit, bucket. Values that are not finite have no
+// interval and are left out of all of them.
 void TensorBoardPoints::histogram(const std::string& tag, std::span<const float> values) {
   const ValueRange range = range_of(values);
   // Equal values are one interval without width.
@@ -101,6 +104,8 @@ void TensorBoardPoints::histogram(const std::string& tag, std::span<const float>
   summary_ += summary_value(tag, protobuf::text_field(5, message));
 }
 
+// Fields of Summary.Image: height, width, colorspace, encoded_image_string. The number of a colorspace is that of its
+// channels.
 void TensorBoardPoints::image(const std::string& tag, const Tensor& pixels) {
   const std::vector<std::uint8_t> bytes = pixels_of(pixels, tag);
   const std::vector<std::int64_t>& extents = pixels.shape().extents();

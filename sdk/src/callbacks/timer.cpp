@@ -19,6 +19,7 @@ Timer::Timer(TimerOptions options) : options_(std::move(options)), start_(option
   }
 }
 
+// The clock of a process begins anywhere, so earlier processes count by the seconds that they had taken.
 double Timer::seconds() const {
   return seconds_before_ + std::chrono::duration<double>(options_.now() - start_).count();
 }
@@ -30,6 +31,7 @@ CallbackState Timer::state() const {
           {"epoch_steps", epoch_steps_}};
 }
 
+// A savepoint has the times of the rank that wrote it, and all ranks go on with these.
 void Timer::restore(const CallbackState& state) {
   seconds_before_ = std::get<double>(state.at("seconds"));
   epoch_start_ = std::get<double>(state.at("epoch_start"));
@@ -53,6 +55,7 @@ void Timer::on_epoch_begin(TrainingContext&) {
 
 void Timer::on_step_end(TrainingContext& context, const Logs&) {
   if (!options_.limit || seconds() < std::chrono::duration<double>(*options_.limit).count()) return;
+  // Asked again in each step until the ranks have agreed, which does no harm.
   context.ask_to_stop_training();
   if (std::exchange(has_ended_fit_, true) || !context.is_primary()) return;
   log(LogLevel::info, fmt::format("fit() ends after step {} or soon after: it has taken the {} s that its Timer allows",

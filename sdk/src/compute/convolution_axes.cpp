@@ -8,6 +8,7 @@ namespace holdfast::compute {
 
 static ConvolutionAxis convolution_axis(std::int64_t extent, std::int64_t kernel, std::int64_t stride,
                                         std::int64_t dilation, Padding padding) {
+  // A dilated kernel covers more elements than it has, so the window is as long as what it covers.
   return {.extent = extent,
           .kernel = kernel,
           .stride = stride,

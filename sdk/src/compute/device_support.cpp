@@ -5,6 +5,7 @@
 
 namespace holdfast {
 
+// The first call loads the library, which takes time. Later calls use the loaded one.
 CudaSupport look_for_cuda() {
   CudaSupport support;
   try {

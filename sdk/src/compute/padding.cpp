@@ -17,6 +17,7 @@ std::string_view name(Padding padding) {
     case Padding::causal:
       return "causal";
   }
+  // Without a default case above, the compiler names the enumerator that is missing.
   HOLDFAST_ASSERT(false);
 }
 

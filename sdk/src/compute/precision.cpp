@@ -7,6 +7,7 @@
 
 namespace holdfast {
 
+// The description of a CUDA back end has this name, and a resume compares that. So the names never change.
 std::string_view name(Precision precision) {
   switch (precision) {
     case Precision::f32:

@@ -10,6 +10,7 @@
 
 namespace holdfast::compute {
 
+// GELU falls and rises again, so an output belongs to two inputs with different slopes.
 bool is_differentiated_by_output(Activation activation) {
   return activation != Activation::gelu;
 }

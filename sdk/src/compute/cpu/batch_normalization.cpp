@@ -32,6 +32,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
     normalize(input, mean_.data(), gamma, beta, output);
   }
 
+  // `mean_` and `variance_` stay those of the last training pass, whose backward pass may still come.
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
     invert(variance);

@@ -65,6 +65,7 @@ using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
+// One algorithm for all shapes. With `auto` the library would choose one, and each has bits of its own.
 Forward::primitive_desc forward_desc(const CpuContext& context, const Arrays& arrays, Use use) {
   // Training keeps what the backward passes ask for. Inference may choose a kernel that keeps nothing.
   const auto kind = use.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
@@ -117,6 +118,8 @@ Primitive make_backward_weights(CpuContext& context, const std::string& operatio
                                   arrays.pad_after);
   BackwardWeights::primitive_desc desc(backward, scratch_attributes(), context.engine(), hint);
   // oneDNN 2.6's kernel of 1 x 1 gives wrong sums where it skips pixels and the channels do not fill its blocks of 8.
+  // It does so with AVX2, in about half of the runs. tests/unit/nn/layers/reference/Conv2DTranspose.json has a case
+  // that finds it, by which a later version of oneDNN can be tried without this loop.
   const bool skips = std::ranges::any_of(arrays.strides, [](std::int64_t stride) { return stride > 1; });
   const bool is_filled = arrays.input.dims()[1] % 8 == 0;
   while (skips && !is_filled && std::string_view(desc.impl_info_str()).starts_with("jit_1x1") && desc.next_impl()) {

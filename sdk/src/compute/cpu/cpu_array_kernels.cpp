@@ -15,6 +15,7 @@ namespace holdfast::compute {
 
 namespace {
 
+// A kilobyte a block. A program has at most 32 of them, and most have a few, so they stay in the first-level cache.
 constexpr std::int64_t kBlockElements = 256;
 
 // Counts through all indices of some axes, the last one fastest, and keeps the offsets that belong to each.
@@ -149,6 +150,7 @@ void ElementRun::run_block(const std::array<std::int64_t, ElementProgram::kMaxim
     if (!is_last_of_row) prefetch(i);
     kernels_.run_instruction(instruction.function, operands, count, place_of(i, output_offset));
   }
+  // An output whose place was not free gets its block now, after the last instruction that read the input there.
   for (std::size_t i = 0; i < program_.output_count; ++i) {
     const std::size_t writer = program_.outputs[i];
     if (written_[writer] != outputs_[i]) std::copy_n(blocks_[writer], count, outputs_[i] + output_offset);

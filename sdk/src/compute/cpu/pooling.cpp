@@ -79,6 +79,7 @@ class CpuPooling : public PoolingOperation {
     if (workspace.get_size() > 0) operands.push_back({DNNL_ARG_WORKSPACE, workspace, workspace, role});
   }
 
+  // Grown at the first run and not when the operation is made, so that plans which only count memory take none.
   const float* workspace() {
     workspace_.grow_to((workspace_bytes_ + sizeof(float) - 1) / sizeof(float));
     return workspace_.data();

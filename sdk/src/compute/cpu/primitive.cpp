@@ -125,6 +125,7 @@ void Primitive::bind(Slot& slot, std::initializer_list<Binding> bindings) {
       std::find_if(bindings.begin(), bindings.end(), [&](const Binding& b) { return b.argument == slot.argument; });
   // A run that leaves out an array would compute with that of the run before.
   HOLDFAST_ASSERT(binding != bindings.end() && binding->data != nullptr);
+  // oneDNN has no handle of constants. The role of an operand says whether the primitive writes to it.
   slot.callers.set_data_handle(const_cast<float*>(binding->data), context_->stream());
   if (slot.reorder) bind_if_moved(slot.primitives, place, context_->stream());
 }

@@ -123,6 +123,7 @@ void CpuRowOperation::choose_places() {
     }
   }
   floats_ = free_from.size() * wide;
+  // Results of one number a row follow, each in its own place. They are small, so sharing would save little.
   for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
     if (program_.instructions[i].output || program_.instructions[i].is_wide) continue;
     offset_of_[i] = floats_;
@@ -177,6 +178,7 @@ void CpuRowOperation::run_elements(const RowInstruction& instruction, std::int64
     lanes[i] = {.values = place.values, .is_scalar = instruction.is_wide ? place.is_scalar : place.row_stride == 0};
     is_one_row = is_one_row && (place.row_stride == width || (place.row_stride == 0 && place.is_scalar));
   }
+  // One call for all rows: the dispatch of an instruction for each short row would take longer than its numbers.
   if (is_one_row) return kernels.run_instruction(instruction.function, lanes, rows * width, result);
   for (std::int64_t row = 0; row < rows; ++row) {
     kernels.run_instruction(instruction.function, lanes, width, result + row * width);
@@ -261,6 +263,7 @@ float* CpuRowOperation::place_result(std::size_t index, std::span<float* const> 
 }
 
 void CpuRowOperation::run(std::span<const float* const> inputs, std::span<float* const> outputs) {
+  // Sums of columns go on from block to block in double, so their order is that of the rows.
   std::fill(column_sums_.begin(), column_sums_.end(), 0.0);
   for (std::int64_t first = 0; first < rows_; first += block_rows_) {
     const std::int64_t rows = std::min(block_rows_, rows_ - first);

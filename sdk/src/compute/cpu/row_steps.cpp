@@ -39,6 +39,7 @@ class StepFinder {
   std::vector<std::size_t> runs_at_;  // by instruction: the place of the last one of its step
 };
 
+// Only functions that the loops of chains have. An instruction that is part of a chain already is not taken twice.
 bool StepFinder::may_join(std::size_t index) const {
   const RowInstruction& instruction = program_.instructions[index];
   const ElementFunction function = instruction.function;
@@ -79,6 +80,8 @@ bool StepFinder::waits_for_nothing(const RowStep& step, std::size_t next) const 
   return true;
 }
 
+// Adds the first instruction that reads the last result. If that one does not fit, the chain ends: a later one would
+// run before it.
 bool StepFinder::extend(RowStep& step) const {
   if (step.instructions.size() == ElementChain::kMaximumLength) return false;
   const std::size_t last = step.instructions.back();
@@ -96,6 +99,7 @@ bool StepFinder::extend(RowStep& step) const {
   return false;
 }
 
+// Chains have loops of sums alone, so a maximum stays an instruction of its own.
 bool StepFinder::take_reduction(RowStep& step, std::size_t index) {
   const RowInstruction& reduction = program_.instructions[index];
   const bool is_sum = reduction.kind == RowInstruction::Kind::reduction && runs_at_[index] == kNoStep &&
@@ -121,6 +125,7 @@ bool StepFinder::take_reduction(RowStep& step, std::size_t index) {
   return true;
 }
 
+// Nothing if there are two: a result that is not written must have no other reader.
 std::optional<std::size_t> StepFinder::only_reader(std::size_t result) const {
   std::optional<std::size_t> found;
   for (std::size_t index = result + 1; index < program_.instructions.size(); ++index) {

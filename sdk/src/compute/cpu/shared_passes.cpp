@@ -66,6 +66,7 @@ void run_shared(WorkerPool& pool, int threads_each, const Pass& pass) {
   const std::size_t step = items_of_line(pass);
   const std::size_t lines = (pass.items + step - 1) / step;
   const std::size_t worthwhile = std::max<std::size_t>(pass.items * pass.floats_each / kFloatsOfWorker, 1);
+  // Any number of parts gives the same bits (array_passes.h). So it may follow the size of the work alone.
   const std::size_t parts = std::min({static_cast<std::size_t>(pool.size()), worthwhile, lines});
   FirstException exception;
   const auto run_part = [&](std::size_t part) {

@@ -1,5 +1,6 @@
 #ifdef __x86_64__
 
+// CMake compiles this source alone with -mavx2. Anything else that stood here could end a program on an older machine.
 #define HOLDFAST_INSTRUCTION_SET
 #include "compute/cpu/kernels/all_loops.h"
 #include "compute/cpu/kernels/tables.h"

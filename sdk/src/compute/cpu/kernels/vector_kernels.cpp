@@ -24,6 +24,7 @@ bool machine_has(InstructionSet set) {
   if (set == InstructionSet::baseline) return true;
 #ifdef __x86_64__
   if (set == InstructionSet::avx2) return __builtin_cpu_supports("avx2") != 0;
+  // All four that the source is compiled with (sdk/CMakeLists.txt): the compiler may use any of them.
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else

@@ -20,6 +20,7 @@
 namespace holdfast {
 namespace {
 
+// Texts are a part of each savepoint and of the state that replicas send each other. Both limits keep them small.
 constexpr std::size_t kMostNameBytes = 200;
 constexpr std::size_t kMostAttachedBytes = std::size_t{16} << 20;
 
@@ -38,6 +39,7 @@ void check_attached(const std::map<std::string, std::string>& there, const std::
     refuse_attached(name, "the text is not UTF-8; write bytes as hexadecimal digits or in base 64");
   }
   std::size_t bytes = name.size() + text.size();
+  // A text of this name would be replaced, so it is not counted.
   for (const auto& [other, other_text] : there) {
     if (other != name) bytes += other.size() + other_text.size();
   }
@@ -47,6 +49,7 @@ void check_attached(const std::map<std::string, std::string>& there, const std::
                                     bytes, kMostAttachedBytes));
 }
 
+// A file that was made without texts has no such key, and is not damaged.
 std::map<std::string, std::string> attached_from(const nlohmann::json& metadata) {
   const auto found = metadata.find(kAttachedKey);
   if (found == metadata.end()) return {};
@@ -74,6 +77,7 @@ void describe_attached_differences(const std::map<std::string, std::string>& sav
 
 std::map<std::string, std::string> attached_texts(const std::string& path) {
   const std::string text = read_metadata(posix_file_system(), path);
+  // Any array file may be given, so metadata of another kind has no texts and is not an error.
   const nlohmann::json metadata = is_deep_json(text) ? nlohmann::json() : nlohmann::json::parse(text, nullptr, false);
   if (!metadata.is_object()) return {};
   try {

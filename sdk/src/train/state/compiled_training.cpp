@@ -11,6 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+// A call that has not finished changed nothing yet, so the one before it still holds.
 const CallRecord* last_compile(const TrainState& state) {
   const auto found = std::find_if(state.calls.rbegin(), state.calls.rend(),
                                   [](const CallRecord& call) { return call.kind == "compile" && call.is_finished; });
@@ -19,6 +20,7 @@ const CallRecord* last_compile(const TrainState& state) {
 
 }  // namespace
 
+// The record itself has no step: steps of the optimizer count from where this call began.
 std::string laid_out_training(const CallRecord& compile) {
   Json training = Json::parse(compile.data);
   training["first_step"] = compile.begun_at_step;
@@ -36,6 +38,7 @@ std::string present_graph(const TrainState& state) {
   Json graph = Json::parse(state.graph);
   const Json frozen = Json::parse(compile->data).value("frozen", Json::array());
   for (Json& layer : graph["layers"]) {
+    // The text as a model with these layers writes it: the key is there for frozen layers alone.
     layer.erase("trainable");
     if (std::find(frozen.begin(), frozen.end(), layer.value("name", Json())) != frozen.end()) {
       layer["trainable"] = false;

@@ -9,6 +9,7 @@ std::vector<JsonDifference> differences_of(const std::string& name, const nlohma
   if (first == second) return {};
   if (!first.is_structured() || first.type() != second.type()) return {{name, first.dump(), second.dump()}};
   std::vector<JsonDifference> differences;
+  // By the paths of leaves, so that a sentence names the one option that differs, and not two long objects.
   const nlohmann::json first_leaves = first.flatten();
   const nlohmann::json second_leaves = second.flatten();
   nlohmann::json all = first_leaves;

@@ -51,6 +51,7 @@ std::vector<StateSpan> KeptWeights::spans() const {
   return spans;
 }
 
+// Both lists are in the order of the Trainable's state, so arrays belong together by their places.
 void KeptWeights::keep(Trainable& trainable) {
   const std::vector<StateSpan> kept = spans();
   const std::vector<StateSpan> weights = kept_of(trainable);

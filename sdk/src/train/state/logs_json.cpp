@@ -28,6 +28,7 @@ double number_from(const nlohmann::json& value) {
   throw Error(ErrorCode::invalid_file, fmt::format("it has {} where a number belongs", what));
 }
 
+// Logs are sorted by name, so equal logs have equal texts.
 nlohmann::json logs_json(const Logs& logs) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : logs) object[name] = number_json(value);

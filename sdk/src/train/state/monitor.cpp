@@ -42,6 +42,7 @@ Best direction_of(const TrainingContext& context, Best asked, const std::string&
   throw Error(ErrorCode::invalid_argument, unknown_direction(name, callback));
 }
 
+// A NaN is never better, and nothing is better than one: callers keep it from becoming the best.
 bool is_better(double value, double than, Best best, double min_delta) {
   return best == Best::lowest ? value < than - min_delta : value > than + min_delta;
 }

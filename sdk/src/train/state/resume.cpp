@@ -119,6 +119,7 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
   return [keeper](const std::string& name) { keeper->keep(name); };
 }
 
+// Users call it outside of a run too, so it reads from the file system of the machine.
 std::string best_savepoint(const std::string& folder, const std::string& name, Best best) {
   if (best == Best::automatic) {
     const std::optional<Best> known = direction_of_name(name);

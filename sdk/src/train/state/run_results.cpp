@@ -74,6 +74,7 @@ RunResults results_from_text(const std::string& text) {
 
 }  // namespace
 
+// A later Trainer of a run appends its calls to those of the Trainers before it.
 std::string results_text(const TrainState& state, const Digest& weights, const std::string& earlier,
                          const std::map<std::size_t, SkippedSamples>& skipped) {
   const Json before = earlier.empty() ? Json() : Json::parse(earlier);

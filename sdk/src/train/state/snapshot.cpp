@@ -155,6 +155,7 @@ std::size_t StateImage::size_bytes() const {
   return bytes;
 }
 
+// The image is never in one piece: it goes into shared memory in pieces, and a device's arrays would need another copy.
 void StateImage::copy(std::size_t begin, std::span<std::byte> piece) const {
   if (begin < header.size()) {
     const std::size_t bytes = std::min(piece.size(), header.size() - begin);
@@ -296,6 +297,7 @@ void use_averages(Snapshot& snapshot, const std::string& origin) {
                   origin));
 }
 
+// Of the file's numbers in the order of the model, so the ranks can compare what they have read before they take it.
 Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
   return host_memory().digest_of(weights_in(snapshot, weights_of(trainable), origin));
 }

@@ -352,6 +352,7 @@ std::string to_weights_json(const TrainState& state) {
   return text_of(object);
 }
 
+// Survivors tell newcomers the stage. A savepoint has none: it follows from the position and from "is_ending".
 std::string to_replica_json(const TrainState& state) {
   Json object = state_json(state);
   object["stage"] = kStageNames[static_cast<std::size_t>(state.stage)];

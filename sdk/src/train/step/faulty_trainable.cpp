@@ -20,6 +20,7 @@ void FaultyTrainable::compute_gradients(const ShardBatch& batch, GradientSink& s
   if (is_changed && sink.is_finite()) sink.set_finite(memory().is_finite(sink.gradients()));
 }
 
+// The ranks have agreed on the sum by then, so only a later comparison of their states can find such a fault.
 void FaultyTrainable::apply_update(const Update& update) {
   const std::int64_t step = update.step - 1;
   supervision_.reach(FaultPoint::before_update, step);

@@ -14,7 +14,8 @@
 namespace holdfast {
 namespace {
 
-// The rate of another learning rate times a factor.
+// The rate of another learning rate times a factor. Its configuration is in no savepoint: the factors stand in that of
+// the optimizer itself.
 class ScaledRate final : public LearningRateSchedule {
  public:
   ScaledRate(LearningRate rate, float factor) : rate_(std::move(rate)), factor_(factor) {}
@@ -29,6 +30,7 @@ class ScaledRate final : public LearningRateSchedule {
   float factor_;
 };
 
+// A misspelled pattern would otherwise leave all arrays with the common rule, and nothing would show it.
 void require_a_match(const Optimizer& optimizer, const std::string& pattern, const std::vector<std::string>& names) {
   if (std::ranges::any_of(names, [&](const std::string& name) { return matches_array(pattern, name); })) return;
   throw Error(
@@ -48,6 +50,7 @@ void require_a_match(const Optimizer& optimizer, const std::string& pattern, con
 
 GroupedUpdate::Rule GroupedUpdate::rule_of(const ParameterRules& rules, const std::string& name) {
   Rule rule;
+  // The last pattern that fits decides, so a general one may come before an exception from it.
   for (const LearningRateFactor& factor : rules.learning_rate_factors) {
     if (matches_array(factor.pattern, name)) rule.factor = factor.factor;
   }
@@ -79,6 +82,7 @@ GroupedUpdate::GroupedUpdate(const Optimizer& optimizer, const ArenaLayout& layo
   make_optimizers(optimizer);
 }
 
+// Null stands for the optimizer itself, so that arrays without rules follow a rate that a callback sets.
 void GroupedUpdate::make_optimizers(const Optimizer& optimizer) {
   optimizers_.clear();
   for (const Rule& rule : rules_) {
@@ -99,6 +103,7 @@ void GroupedUpdate::make_optimizers(const Optimizer& optimizer) {
 
 void GroupedUpdate::update(compute::Backend& backend, const Optimizer& optimizer, std::optional<float> rate,
                            std::int64_t step, const UpdateArrays& arrays, const ArrayPasses& passes) {
+  // A callback has set another rate, from which those with factors follow.
   if (made_for_ != rate) {
     make_optimizers(optimizer);
     made_for_ = rate;
@@ -111,6 +116,7 @@ void GroupedUpdate::update(compute::Backend& backend, const Optimizer& optimizer
     }
     return;
   }
+  // The mean size of an array, which only says whether the work is worth several threads.
   const std::size_t floats_each = arrays.parameters.size() / std::max<std::size_t>(groups_.size(), 1);
   passes(groups_.size(), floats_each * (3 + 2 * arrays.slots.size()), [&](std::size_t begin, std::size_t end) {
     std::vector<std::span<float>> slots(arrays.slots.size());

@@ -22,6 +22,7 @@ void ModelTrainable::allocate() {
   const auto arena = [this](std::size_t floats) { return Arena{memory().allocate(floats), floats}; };
   parameters_ = arena(model_.parameters().float_count());
   buffers_ = arena(model_.buffers().float_count());
+  // Found when an update first needs it, which most updates do not.
   own_gradients_ = {};
   slots_.clear();
   slot_spans_.clear();
@@ -31,6 +32,7 @@ void ModelTrainable::allocate() {
   prepare_penalties();
 }
 
+// What evaluation reads. Training always reads the parameters themselves.
 std::span<const float> ModelTrainable::weights() const {
   return reads_averages_ && has_averages() ? slots_.back().span() : parameters_.span();
 }
@@ -182,6 +184,7 @@ void ModelTrainable::change_training(const std::string& training, const Optimize
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) initialize_slot(slot, optimizer);
 }
 
+// A process that joins later calls lay_out() without this: it has no optimizer of that call, and makes no step in it.
 void ModelTrainable::train_with(const Model& model, const Optimizer& optimizer) {
   compiled_ = model;
   optimizer_ = optimizer.clone();

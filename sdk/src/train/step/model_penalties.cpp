@@ -25,6 +25,7 @@ compute::ElementProgram program_of(const Regularizer& regularizer) {
       {.optimizer = "regularizer", .arguments = {gradient, parameter}, .numbers = {}, .results = {sum}});
 }
 
+// In double and in the order of the elements, so each rank and each device has the same bits.
 double penalty_of(const Regularizer& regularizer, const Shape& shape, std::span<const float> weights) {
   if (regularizer.orthogonal_factor() > 0) return OrthogonalPenalty(regularizer, shape, weights).value();
   double absolute = 0;
@@ -49,6 +50,7 @@ void add_orthogonal_gradient(MemorySpace& memory, const Regularizer& regularizer
 
 }  // namespace
 
+// Frozen weights lie among the buffers, so they have no entry here and no penalty.
 void ModelTrainable::prepare_penalties() {
   penalties_.clear();
   const std::vector<WeightStart>& starts = model_.description()->parameter_starts;

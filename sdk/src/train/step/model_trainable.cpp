@@ -234,6 +234,7 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
   }
 }
 
+// Only queues on a device. It is a part of the recorded work, since the rows lie at the same address in each step.
 void ModelTrainable::take_apart(WorkerState& state) const {
   compute::ArrayKernels& kernels = state.program->backend().array_kernels();
   const Columns& columns = state.lists.columns;

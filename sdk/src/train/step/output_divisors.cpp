@@ -42,6 +42,7 @@ struct OutputRows {
   }
 };
 
+// Each in double, in the order of the samples: a float would lose single samples of a large shard.
 double sum_of_weights(const OutputRows& part) {
   double sum = 0;
   for (std::size_t sample = 0; sample < part.samples; ++sample) {

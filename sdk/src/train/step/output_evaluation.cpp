@@ -43,6 +43,7 @@ void check_metric(const Metric& metric, const Shape& output, const Shape& target
 
 }  // namespace
 
+// A clone, since the caller's loss may be gone or changed before fit().
 LossHandle::LossHandle(const Loss& loss, float weight) : loss_(loss.clone()), weight_(weight) {
   require_own_clone("loss", loss, *loss_);
   if (std::isfinite(weight) && weight >= 0) return;
@@ -144,6 +145,7 @@ bool OutputEvaluation::ignores_targets() const {
   return std::ranges::any_of(losses_, [](const LossHandle& loss) { return loss.get()->ignored_target().has_value(); });
 }
 
+// Ignored targets are counted one by one for the divisor, so each must belong to one position.
 void OutputEvaluation::check_ignored(std::size_t output) const {
   const Loss& loss = *losses_[output].get();
   if (!loss.ignored_target()) return;
@@ -187,6 +189,7 @@ Shape OutputEvaluation::positions(std::size_t output) const {
   return Shape(std::vector<std::int64_t>(extents.begin(), extents.end() - 1));
 }
 
+// One array of weights serves all outputs, or has a part for each: a number, or one for each position.
 std::vector<Shape> OutputEvaluation::shapes_of_weights(const Shape& weights) const {
   std::vector<Shape> shapes(outputs_.size(), weights);
   if (!are_of_each_output(weights)) return shapes;
@@ -225,6 +228,7 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
                           weights.shape.to_string(), taken));
 }
 
+// The order of the sums of a step. Savepoints within an epoch hold the sums in this order.
 std::vector<std::string> OutputEvaluation::sum_names() const {
   std::vector<std::string> names = {"loss"};
   // The names that Keras uses for models of several outputs.
@@ -250,6 +254,7 @@ std::vector<std::string> OutputEvaluation::result_names() const {
   return names;
 }
 
+// A metric that ignores weights has its own divisor among the sums: the number of samples.
 void OutputEvaluation::append_metric_results(std::span<const double> sums, const DivisorOf& divisor_of,
                                              std::vector<double>& results) const {
   sums = sums.subspan(first_metric());
@@ -294,6 +299,7 @@ std::optional<Best> OutputEvaluation::best_of(const std::string& result_name) co
   return direction_of_name(result_name);
 }
 
+// What a device cannot compute, for a warning, and for the decision whether a step can be recorded.
 std::vector<std::string> OutputEvaluation::without_device_code() const {
   std::vector<std::string> names;
   compute::LossShape loss_kernel;

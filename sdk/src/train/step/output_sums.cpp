@@ -174,6 +174,7 @@ void set_rows(const Rows& rows, Shape& shape) {
 
 void OutputSums::repeat(std::span<const std::uint64_t> key, const Parts& parts,
                         const std::function<void(std::size_t part)>& after_part) {
+  // Copies to the host and divisors that change cannot be part of a recording. They are queued anew in each step.
   const bool is_recorded = !weighting_.has_own_divisors && evaluation_.without_device_code().empty();
   if (backend_.device_kernels() == nullptr || is_recorded) {
     return backend_.repeat(key, parts, after_part);
@@ -184,6 +185,7 @@ void OutputSums::repeat(std::span<const std::uint64_t> key, const Parts& parts,
   }
 }
 
+// Data sets of one Trainer may have weights of different shapes. Programs for each are made once and kept.
 OutputSums::Programs& OutputSums::programs_for(const std::vector<Shape>& weights) {
   for (const auto& made : made_) {
     if (made->weights == weights) return *made;
@@ -269,6 +271,7 @@ void OutputSums::check_labels(std::int64_t samples) {
   }
 }
 
+// A metric that ignores weights sees all samples, also those that are masked.
 void OutputSums::run_metric(const Shard& shard, std::size_t index, float* sums) {
   const OutputEvaluation::OutputMetric& metric = evaluation_.metrics()[index];
   const float* const weights = metric.ignores_weights ? nullptr : shard.weights_of(metric.output);

@@ -4,6 +4,8 @@
 
 namespace holdfast {
 
+// A Trainable that ignored weights would train with other numbers than its user means, without a word. So the defaults
+// of what changes the numbers throw, and an override says that it is prepared.
 void Trainable::check_sample_weights(const ArraySpec&) const {
   throw Error(ErrorCode::invalid_argument,
               "the data set has sample weights, which this Trainable does not use; leave them out, or override "
@@ -27,6 +29,7 @@ std::optional<Best> Trainable::best_of(const std::string& result_name) const {
   return direction_of_name(result_name);
 }
 
+// Sums are of all samples of an epoch, over all replicas, so this is the mean of the epoch.
 std::vector<double> Trainable::results(std::span<const double> sums, double weight) const {
   std::vector<double> means;
   for (const double sum : sums) means.push_back(sum / weight);

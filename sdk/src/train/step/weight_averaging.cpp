@@ -10,6 +10,8 @@
 namespace holdfast {
 namespace {
 
+// An average is updated like a parameter, with the weights in the place of the gradient. So devices need no code of its
+// own.
 class WeightAveraging final : public DescribedOptimizer {
  public:
   explicit WeightAveraging(float momentum) : momentum_(momentum) {}

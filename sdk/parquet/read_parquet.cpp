@@ -29,6 +29,8 @@
 namespace holdfast {
 namespace {
 
+// One reading of one file. Arrow reports failures by a Status, and Parquet's own code by exceptions, which
+// read_parquet() catches.
 class ParquetTable {
  public:
   ParquetTable(const std::string& path, const ParquetOptions& options) : options_(options) { data_.path = path; }
@@ -53,6 +55,7 @@ class ParquetTable {
                        quoted_text(column.name), reason));
   }
 
+  // Text of Arrow may quote bytes of the file, so it is shown without control characters.
   void check(const arrow::Status& status) const {
     if (status.ok()) return;
     if (status.IsOutOfMemory()) throw Error(ErrorCode::out_of_memory, status.ToString());
@@ -74,8 +77,11 @@ class ParquetTable {
     reader_ = value_of(builder.Build());
   }
 
+  // Columns are chosen by the fields of the schema, and not by its leaves: a nested field has several, and is refused
+  // by name.
   void choose_columns() {
     const auto& fields = reader_->manifest().schema_fields;
+    // All names for now, since index_of() looks a name up among the columns of the table.
     for (const parquet::arrow::SchemaField& field : fields) data_.columns.push_back({.name = field.field->name()});
     std::vector<std::size_t> chosen;
     for (const std::string& name : options_.columns) chosen.push_back(data_.index_of(name));
@@ -92,6 +98,7 @@ class ParquetTable {
     check_column_names(data_, ErrorCode::invalid_file);
   }
 
+  // A dictionary is only how the file stores a column: its words say what type the column has.
   ColumnType type_of(const arrow::Field& field) const {
     const arrow::DataType* type = field.type().get();
     if (type->id() == arrow::Type::DICTIONARY) {
@@ -106,6 +113,7 @@ class ParquetTable {
                             quoted_text(data_.path), quoted_text(field.name()), type->ToString()));
   }
 
+  // By the metadata, so a file that is too large is refused before anything of it is decoded.
   void check_limits() const {
     const std::shared_ptr<parquet::FileMetaData> metadata = reader_->parquet_reader()->metadata();
     if (metadata->num_rows() > options_.max_rows) {
@@ -116,6 +124,8 @@ class ParquetTable {
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
       const auto row_group = metadata->RowGroup(group);
       for (const int leaf : leaves_) {
+        // The file says this number, so it may be negative or overflow the sum. It counts a word of a dictionary once,
+        // so a column of text may take more memory than this.
         const std::int64_t more = row_group->ColumnChunk(leaf)->total_uncompressed_size();
         if (more < 0 || __builtin_add_overflow(bytes, more, &bytes) || bytes > options_.max_bytes) {
           refuse(fmt::format("its columns have more than {} bytes of content; raise max_bytes to read them",
@@ -125,6 +135,7 @@ class ParquetTable {
     }
   }
 
+  // Rows of `missing` are filled up last: a column without an empty cell in this group has not grown it.
   void append(const arrow::Table& group) {
     for (int i = 0; i < group.num_columns(); ++i) {
       // Arrow may give the columns in the order of the file.
@@ -138,7 +149,8 @@ class ParquetTable {
     }
   }
 
-  // Rows from `row` on, which then is the one after them.
+  // Rows from `row` on, which then is the one after them. The switch is on what the chunk holds, since a dictionary's
+  // words come here too.
   void append_array(const arrow::Array& array, TableColumn& column, std::size_t& row) {
     switch (array.type_id()) {
       case arrow::Type::DICTIONARY:
@@ -187,6 +199,7 @@ class ParquetTable {
     }
   }
 
+  // Not decoded by Arrow: it would make an array of all texts of a group, besides the column here.
   void append_dictionary(const arrow::DictionaryArray& array, TableColumn& column, std::size_t& row) {
     // The words once, as a column of their own; then each cell takes one of them.
     const std::int64_t words = array.dictionary()->length();
@@ -201,6 +214,7 @@ class ParquetTable {
     }
   }
 
+  // The value is a placeholder, so that the places of later rows stay right.
   void append_none(TableColumn& column, std::size_t row) {
     if (column.type == ColumnType::integer) column.integers.push_back(0);
     if (column.type == ColumnType::real) column.reals.push_back(0);
@@ -209,6 +223,7 @@ class ParquetTable {
     column.missing[row] = true;
   }
 
+  // The same rules as for the columns of other tables (data/tables/table.cpp).
   template <typename Value>
   void append_value(const Value& value, TableColumn& column, std::size_t row) {
     if constexpr (std::is_convertible_v<Value, std::string_view>) {
@@ -235,6 +250,7 @@ class ParquetTable {
   template <typename Value>
   using Wide = std::conditional_t<std::is_same_v<Value, bool>, std::uint8_t, Value>;
 
+  // Of the caller of read_parquet(), whose call outlives this object.
   const ParquetOptions& options_;
   TableData data_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;

@@ -31,6 +31,7 @@ std::string value_function_configuration(const std::string& kind, const std::str
   return fmt::format(R"({{"kind":"{}","name":{},"options":{}}})", kind, json_string(name), numbers.dump());
 }
 
+// The order of the members is that of the arguments. A resume compares the text, so it is data.
 std::string built_in_configuration(const std::string& kind, const std::string& options, const std::string& last) {
   std::string text = fmt::format(R"({{"kind":"{}")", kind);
   for (const std::string& members : {options, last}) {
@@ -69,6 +70,7 @@ SumsGraph graph_of_metric_sums(const ValueMetric& metric, const EvaluatedShapes&
       metric.adds_elements() ? ElementsOfSum::all : ElementsOfSum::mean, metric.kept_axes());
 }
 
+// One thread, so that a test of a loss has the bits that a shard has by default.
 void run_on_host(SumsGraph graph, std::int64_t samples, float scale, const ValueProgram::Arrays& arrays) {
   const std::unique_ptr<compute::Backend> backend = compute::make_cpu_backend(1);
   ValueProgram program(std::move(graph), *backend);

@@ -25,6 +25,7 @@ float ValueLoss::evaluate(std::span<const float> outputs, std::span<const float>
   const EvaluatedShapes shapes = shapes_of_rows(name_, outputs, targets, samples);
   check_gradient(*this, {.count = 0, .output_elements = 0, .outputs = outputs, .targets = targets}, gradient);
   if (samples == 0) return 0;
+  // The graph is made anew in each call. A Trainer has programs for it; this is for tests of a loss.
   const auto described = [this](const Value& o, const Value& t) { return losses(o, t); };
   float sum = 0;
   run_on_host(graph_of_loss(described_name("loss", name_), described, shapes), samples, scale,
@@ -35,6 +36,7 @@ float ValueLoss::evaluate(std::span<const float> outputs, std::span<const float>
   return sum;
 }
 
+// A kind of Holdfast needs no map of options: its configuration lists them in Keras's order and by Keras's names.
 BuiltInLoss::BuiltInLoss(const std::string& kind, const std::string& options)
     : ValueLoss(kind), configuration_(built_in_configuration(kind, options)) {}
 

@@ -23,6 +23,7 @@ float ValueMetric::sum(std::span<const float> outputs, std::span<const float> ta
   const EvaluatedShapes shapes = shapes_of_rows(name(), outputs, targets, samples);
   if (samples == 0) return 0;
   SumsGraph graph = graph_of_metric_sums(*this, shapes);
+  // A sum may be an array. Metric::sum() has room for one number, which is the first.
   std::vector<float> all(graph.element_count());
   run_on_host(std::move(graph), samples, 1, {.outputs = outputs.data(), .targets = targets.data(), .sums = all.data()});
   return all.front();
@@ -32,6 +33,7 @@ BuiltInMetric::BuiltInMetric(const std::string& kind, const std::string& name, c
     : ValueMetric(name.empty() ? kind : name),
       configuration_(built_in_configuration(kind, options, R"("name":)" + json_string(this->name()))) {}
 
+// Without a function for the result, Metric::result() reports the mean of the only sum.
 MetricFunction::MetricFunction(std::string name, Function function, ValueOptionsByName numbers)
     : ValueMetric(std::move(name), std::move(numbers)) {
   if (!function) throw Error(ErrorCode::invalid_argument, fmt::format("metric \"{}\" has no function", this->name()));

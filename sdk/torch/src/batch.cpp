@@ -9,12 +9,15 @@
 namespace holdfast::torch {
 namespace {
 
+// For sentences alone. "none" stands where a list would be empty.
 std::string names_of(const std::vector<NamedTensor>& tensors) {
   std::string names;
   for (const NamedTensor& tensor : tensors) names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", tensor.name);
   return names.empty() ? "none" : names;
 }
 
+// Functions of the application ask in forward(), so a wrong number is a mistake there. The sentence names the option
+// that it has to agree with.
 const at::Tensor& at_position(const std::vector<NamedTensor>& tensors, std::size_t position, const char* kind) {
   if (position < tensors.size()) return tensors[position].tensor;
   throw Error(ErrorCode::not_found, fmt::format("a module asks its batch for {} {}, counted from 0, and there are {}; "
@@ -22,6 +25,7 @@ const at::Tensor& at_position(const std::vector<NamedTensor>& tensors, std::size
                                                 kind, position, tensors.size(), kind));
 }
 
+// A search for each call: a sample has a few arrays.
 const at::Tensor& of_name(const std::vector<NamedTensor>& tensors, std::string_view name, const char* kind) {
   const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   if (found != tensors.end()) return found->tensor;
@@ -47,6 +51,7 @@ const at::Tensor& Batch::target(std::string_view name) const {
   return of_name(targets_, name, "target");
 }
 
+// By position alone: forward() returns tensors without names.
 const at::Tensor& Outputs::operator[](std::size_t position) const {
   if (position < tensors_.size()) return tensors_[position];
   throw Error(ErrorCode::not_found,
@@ -54,6 +59,8 @@ const at::Tensor& Outputs::operator[](std::size_t position) const {
                           tensors_.size()));
 }
 
+// Lets a loss of one tensor be written as such. With several outputs the first one would be taken without a word, so it
+// is an error.
 Outputs::operator const at::Tensor&() const {
   if (tensors_.size() == 1) return tensors_.front();
   throw Error(ErrorCode::invalid_argument,

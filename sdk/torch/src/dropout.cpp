@@ -11,16 +11,20 @@
 
 namespace holdfast::torch {
 
+// forward() of a module has no argument for the position. Each worker computes on a thread of its own, so the thread
+// knows it.
 static thread_local ShardPosition* position_of_thread = nullptr;
 
 ShardPosition* shard_position() {
   return position_of_thread;
 }
 
+// A scope covers one computation of a shard: a repetition counts its masks from 0 again, and draws the same ones.
 ShardScope::ShardScope(const ShardPosition& position) : position_(position) {
   position_of_thread = &position_;
 }
 
+// Scopes are not nested, so there is no outer one to go back to.
 ShardScope::~ShardScope() {
   position_of_thread = nullptr;
 }
@@ -32,6 +36,7 @@ DropoutImpl::DropoutImpl(double rate) : rate_(rate) {
 }
 
 at::Tensor DropoutImpl::forward(const at::Tensor& input) {
+  // Counts no mask: the masks of later parts have other numbers than with a rate above 0.
   if (!is_training() || rate_ == 0) return input;
   ShardPosition* const shard = shard_position();
   if (shard == nullptr) {
@@ -48,6 +53,7 @@ at::Tensor DropoutImpl::forward(const at::Tensor& input) {
   at::Tensor mask = at::empty(input.sizes(), at::TensorOptions().dtype(at::kFloat));
   const std::int64_t samples = input.size(0);
   const std::int64_t elements = samples == 0 ? 0 : input.numel() / samples;
+  // In integers, so that each machine drops the same elements.
   const auto dropped = static_cast<std::uint32_t>(rate_ * 16777216.0);  // of 2^24 equal draws
   const auto scale = static_cast<float>(1.0 / (1.0 - rate_));
   const std::uint64_t mask_number = shard->masks++;
@@ -62,6 +68,7 @@ at::Tensor DropoutImpl::forward(const at::Tensor& input) {
   return input * mask.to(input.scalar_type());
 }
 
+// LibTorch prints a module with its parts, and its own dropout shows the rate too.
 void DropoutImpl::pretty_print(std::ostream& stream) const {
   stream << "holdfast::torch::Dropout(rate=" << rate_ << ")";
 }

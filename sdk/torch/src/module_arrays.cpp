@@ -16,6 +16,7 @@
 namespace holdfast::torch {
 namespace {
 
+// LibTorch allows no dot within a part of a name, so each dot stands between two parts.
 std::string name_of(std::string name) {
   std::ranges::replace(name, '.', '/');
   return name;
@@ -25,6 +26,8 @@ Shape shape_of(const at::Tensor& tensor) {
   return Shape(std::vector<std::int64_t>(tensor.sizes().begin(), tensor.sizes().end()));
 }
 
+// Counters of a batch normalization are integers, which no arena holds. They follow from the number of steps, so the
+// state needs none of them.
 bool is_counter(const std::string& name) {
   return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked");
 }
@@ -49,6 +52,7 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
+// Constants are compared and written as text, since they are a part of the graph's JSON.
 std::string hex_of(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.contiguous();
   const auto* bytes = static_cast<const unsigned char*>(whole.data_ptr());
@@ -66,6 +70,7 @@ void require_host(const std::string& name, const at::Tensor& tensor) {
                           name, tensor.device().str()));
 }
 
+// Weights of other types would be rounded on their way into an arena, and a resume would not have their bits.
 [[noreturn]] void refuse_type(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
   throw Error(
       ErrorCode::unsupported,
@@ -78,6 +83,7 @@ void require_host(const std::string& name, const at::Tensor& tensor) {
 constexpr std::size_t kLargestConstants = std::size_t{1} << 20;
 
 Constant constant_of(const std::string& name, const at::Tensor& tensor) {
+  // Types of floats other than f32 have no name here. Such buffers change in training, and text is for what stays.
   const std::string dtype = dtype_name(tensor.scalar_type());
   if (dtype.empty()) refuse_type("buffer", name, tensor);
   return {.name = name_of(name),
@@ -141,6 +147,8 @@ std::vector<at::Tensor> views_of(const ArenaLayout& layout, std::span<float> are
   return views;
 }
 
+// A function that makes modules may make each one differently by mistake. Views of the arenas would then give it the
+// numbers of other arrays.
 WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const ModuleArrays& arrays)
     : arrays_(&arrays), module_(std::move(module)) {
   const auto of_another_module = [] {
@@ -161,7 +169,9 @@ WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const Mo
       })) {
     throw of_another_module();
   }
+  // Before any call of train(): the modes are those that the application's function has set.
   for (const auto& part : module_->modules()) modes_.emplace_back(part, part->is_training());
+  // In the order of ModuleArrays and without second names, so that tensor i belongs to entry i of its layout.
   std::unordered_map<const void*, bool> seen;
   for (const auto& parameter : module_->named_parameters()) {
     const at::Tensor& tensor = parameter.value();
@@ -192,6 +202,7 @@ void WorkerModule::view(std::span<float> parameters, std::span<float> frozen) {
   for (std::size_t i = 0; i < frozen_.size(); ++i) frozen_[i].set_data(of_frozen[i]);
 }
 
+// Through contiguous(): a parameter may have other strides than an array of the arena.
 static void copy_out(const std::vector<at::Tensor>& tensors, const ArenaLayout& layout, std::span<float> arena) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const at::Tensor whole = tensors[i].detach().contiguous();
@@ -266,6 +277,7 @@ void WorkerModule::write_changed_buffers(std::span<float> to, std::span<const fl
   }
 }
 
+// train() walks through all parts of the module, so it is called for a change alone.
 void WorkerModule::set_training(bool training) {
   if (is_training_ == training) return;
   is_training_ = training;

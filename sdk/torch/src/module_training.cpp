@@ -42,6 +42,7 @@ std::mutex& generator_lock() {
   return lock;
 }
 
+// A number of the calling thread. It is remembered, so that a shard need not set it again.
 void use_threads(int threads) {
   thread_local int used = 0;
   if (used == threads) return;
@@ -58,6 +59,7 @@ void use_threads_in_openblas(int threads) {
   if (auto* set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(threads);
 }
 
+// The shape as LibTorch prints it, which its users know.
 std::string described(const at::Tensor& tensor) {
   std::ostringstream text;
   text << tensor.sizes();
@@ -66,6 +68,7 @@ std::string described(const at::Tensor& tensor) {
 
 }  // namespace
 
+// The module that is made here serves the first worker later. Until then it says what arrays there are.
 AnyTrainableModule::Implementation::Implementation(ModuleFunctions given) : functions(std::move(given)) {
   check();
   first = made_module();
@@ -75,6 +78,7 @@ AnyTrainableModule::Implementation::Implementation(ModuleFunctions given) : func
     refuse("the module has no parameter that requires a gradient, so there is nothing to train");
   }
   find_outputs();
+  // The tail has a mark for each parameter, the buffers, and a mark for each buffer, in this order.
   parameter_floats = arrays->parameters.float_count();
   buffer_floats = arrays->buffers.float_count();
   tail_floats = arrays->parameters.entries().size() + buffer_floats + arrays->buffers.entries().size();
@@ -88,6 +92,7 @@ AnyTrainableModule::Implementation::Implementation(ModuleFunctions given) : func
   }
 }
 
+// All that can be wrong with the functions alone is said here, before a module is made.
 void AnyTrainableModule::Implementation::check() const {
   if (!functions.make_module) {
     refuse(
@@ -112,20 +117,24 @@ void AnyTrainableModule::Implementation::check() const {
   if (functions.targets.empty()) {
     refuse("there are no targets; give TrainableOptions::targets, such as {{.dtype = holdfast::DType::i64}}");
   }
+  // Averages would be a further copy of the parameters, which no part of this class keeps or evaluates.
   if (functions.optimizer && functions.optimizer->weight_average().is_kept) {
     throw Error(ErrorCode::unsupported, "a TrainableModule keeps no moving averages; leave use_ema out");
   }
+  // Two places for one option could contradict each other.
   if (functions.optimizer && (functions.learning_rate || has_clipping())) {
     refuse("learning_rate and clipping are for optimizers of LibTorch; give them to Holdfast's optimizer instead");
   }
 }
 
+// Two samples and not one: an axis of extent 1 could be mistaken for that of the samples.
 void AnyTrainableModule::Implementation::find_outputs() {
   constexpr std::int64_t kSamples = 2;
   const at::NoGradGuard no_gradients;
   // A module of its own: forward() may change buffers.
   WorkerModule module(made_module(), *arrays);
   const RowLayout layout(functions.inputs);
+  // Zeros are valid for each type of a sample, as numbers of words and classes too.
   const std::vector<float> zeros(layout.words() * kSamples);
   const Outputs outputs = with_errors_of_torch("forward() with two samples of zeros", [&] {
     module.set_training(false);
@@ -146,6 +155,7 @@ void AnyTrainableModule::Implementation::find_outputs() {
   }
 }
 
+// Memory of a sink is undefined at first, and norms and sums of gradients go over the padding as well.
 void AnyTrainableModule::Implementation::clear_padding(std::span<float> gradients) const {
   std::size_t end = 0;
   for (const ArenaEntry& entry : arrays->parameters.entries()) {
@@ -157,6 +167,7 @@ void AnyTrainableModule::Implementation::clear_padding(std::span<float> gradient
   std::fill(gradients.begin() + static_cast<std::ptrdiff_t>(end), gradients.end(), 0.0F);
 }
 
+// Once: the state must stay where it is when a later generation needs more workers.
 void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
   parameters.assign(parameter_floats, 0.0F);
   frozen.assign(arrays->frozen.float_count(), 0.0F);
@@ -181,6 +192,8 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
   }
 }
 
+// LibTorch refuses operations that have no deterministic form, and torch_errors.cpp says so. Some are quicker without:
+// a step that is repeated after a failure would then have other bits.
 void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
   if (asked.device != "cpu") {
     throw Error(ErrorCode::unsupported,
@@ -269,6 +282,7 @@ void AnyTrainableModule::Implementation::write_sums(const Outputs& outputs, cons
   if (weights.defined()) sums.back() = weights.sum().item<float>();
 }
 
+// Looks for an end of the generation between the passes: within one, LibTorch calls nothing of ours.
 void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, std::span<float> gradients,
                                                      std::span<float> sums) {
   shard.check_cancelled();
@@ -405,6 +419,7 @@ Outputs AnyTrainableModule::Implementation::forward_in_eval(WorkerModule& module
   return with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
 }
 
+// Shapes were found with two samples of zeros, and the Trainer has laid out its memory for them.
 Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
   Outputs outputs = forward_in_eval(worker(shard), shard, batch);
   bool are_as_before = outputs.size() == output_specs.size();
@@ -423,6 +438,7 @@ Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const
   return outputs;
 }
 
+// Into memory of its own: other ranks still read the sum.
 std::span<const float> AnyTrainableModule::Implementation::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameter_floats);
   if (update.is_weighted) {
@@ -433,6 +449,7 @@ std::span<const float> AnyTrainableModule::Implementation::final_gradients(const
   return clipper ? clipper->clip(gradients, update.passes) : gradients;
 }
 
+// Holdfast's optimizers share their passes among the threads of the shards. LibTorch's have threads of their own.
 void AnyTrainableModule::Implementation::update_parameters(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
   if (!optimizer) {

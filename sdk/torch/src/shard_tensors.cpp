@@ -7,6 +7,7 @@
 
 namespace holdfast::torch {
 
+// LibTorch has no u16 that all its functions compute with. So a u16 is read as i16, and widened below.
 static at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -29,6 +30,7 @@ static at::ScalarType scalar_type(DType dtype) {
   throw Error(ErrorCode::unsupported, fmt::format("samples of {} cannot become tensors of LibTorch", name(dtype)));
 }
 
+// Rows of one array are viewed. Of several arrays each has gaps between its samples, and contiguous() copies it.
 std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout& layout, std::int64_t samples,
                                     std::size_t arrays) {
   std::vector<NamedTensor> tensors;
@@ -43,8 +45,10 @@ std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout
       strides.insert(strides.begin(), stride);
       stride *= sizes[axis];
     }
+    // A row with elements of 8 bytes has an even number of words (RowLayout), so the division below is exact.
     const std::size_t row_bytes = layout.words() * sizeof(float);
     strides.insert(strides.begin(), static_cast<std::int64_t>(row_bytes / size_bytes(array.dtype)));
+    // from_blob() takes no constant memory. Batch asks its users not to write to its tensors.
     auto* first = const_cast<float*>(rows.data()) + layout.first_word(i);
     at::Tensor tensor = at::from_blob(first, sizes, strides, type).contiguous();
     if (array.dtype == DType::u16) tensor = tensor.to(at::kInt).bitwise_and(0xffff);

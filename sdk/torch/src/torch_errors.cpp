@@ -4,6 +4,8 @@
 
 namespace holdfast::torch {
 
+// LibTorch has one class for all refusals. The word tells an operation without a deterministic form from a mistake in
+// the module.
 void refuse_as_torch(const char* what, const std::string& said) {
   const bool is_unsupported = said.find("deterministic") != std::string::npos;
   throw Error(

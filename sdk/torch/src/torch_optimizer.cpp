@@ -38,12 +38,14 @@ constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
 // multiple of all vectors, so that an element is computed by the same instructions as in the whole array.
 constexpr std::size_t kPieceFloats = std::size_t{1} << 15;
 
+// A tensor of LibTorch's state of a parameter, and whether an optimizer with these options has it.
 struct SlotKind {
   const char* name;
   bool (*is_used)(const optim::OptimizerOptions&);
   at::Tensor& (*tensor)(optim::OptimizerParamState&);
 };
 
+// Unchecked: the class of the optimizer was compared, and its options are of the class that belongs to it.
 template <class Options>
 const Options& options_as(const optim::OptimizerOptions& options) {
   return static_cast<const Options&>(options);
@@ -74,6 +76,7 @@ float zero(const optim::OptimizerOptions&) {
   return 0;
 }
 
+// A state of SGD counts no updates, so it has no step().
 template <class State>
 std::unique_ptr<optim::OptimizerParamState> state_after(std::int64_t updates) {
   auto state = std::make_unique<State>();
@@ -90,6 +93,7 @@ void set_updates_of(optim::OptimizerParamState& state, std::int64_t updates) {
 #define HOLDFAST_SLOT(State, member) \
   [](optim::OptimizerParamState& state) -> at::Tensor& { return static_cast<optim::State&>(state).member(); }
 
+// Names of slots and options are LibTorch's. Savepoints and run.json hold them, so they do not change.
 OptimizerKind sgd_kind() {
   return {
       "SGD",
@@ -118,6 +122,7 @@ Json adam_options(const optim::OptimizerOptions& options) {
               {"eps", of.eps()}, {"weight_decay", of.weight_decay()}, {"amsgrad", of.amsgrad()}};
 }
 
+// typeid() and not a cast: a class that derives from Adam may keep a state that nobody here knows.
 OptimizerKind adam_kind() {
   return {"Adam",
           [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::Adam); },
@@ -148,6 +153,7 @@ OptimizerKind adamw_kind() {
           adam_options<optim::AdamWOptions>};
 }
 
+// Each kind asks as LibTorch's own step does: RMSprop for a momentum above 0, SGD for one other than 0.
 OptimizerKind rmsprop_kind() {
   return {
       "RMSprop",
@@ -176,6 +182,7 @@ OptimizerKind rmsprop_kind() {
       }};
 }
 
+// Its sums exist from the start and need not be 0, so even the first step gets a state.
 OptimizerKind adagrad_kind() {
   return {"Adagrad",
           [](const optim::Optimizer& optimizer) { return typeid(optimizer) == typeid(optim::Adagrad); },
@@ -198,6 +205,7 @@ OptimizerKind adagrad_kind() {
 
 #undef HOLDFAST_SLOT
 
+// One list for the process, whose pointers to functions never change.
 const OptimizerKind& kind_of(const optim::Optimizer& optimizer) {
   static const std::vector<OptimizerKind> kinds{sgd_kind(), adam_kind(), adamw_kind(), rmsprop_kind(), adagrad_kind()};
   for (const OptimizerKind& kind : kinds) {
@@ -221,6 +229,7 @@ typename Map::key_type key_in(const Map& /*states*/, const at::Tensor& parameter
   }
 }
 
+// Makes an empty entry where there is none, which put_states() fills.
 std::unique_ptr<optim::OptimizerParamState>& state_of(optim::Optimizer& optimizer, const at::Tensor& parameter) {
   return optimizer.state()[key_in(optimizer.state(), parameter)];
 }
@@ -239,6 +248,8 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
   }
   kind_ = &kind_of(*optimizer_);
   find_groups();
+  // By parameter, since groups may have different options: momentum in one of them makes slots for its parameters
+  // alone.
   for (std::size_t slot = 0; slot < kind_->slots.size(); ++slot) {
     std::vector<bool> uses;
     for (const std::size_t group : group_of_) {
@@ -256,6 +267,7 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
   }
 }
 
+// Positions in the layout stand for tensors, since view() gives the optimizer other tensors.
 void TorchOptimizer::find_groups() {
   std::unordered_map<const void*, std::size_t> positions;
   for (std::size_t i = 0; i < parameters_.size(); ++i) positions.emplace(parameters_[i].unsafeGetTensorImpl(), i);
@@ -271,6 +283,7 @@ void TorchOptimizer::find_groups() {
                     "the optimizer of the module has a parameter that is none of the module's; make it with "
                     "parameters of the module that the function TrainableOptions::optimizer gets");
       }
+      // The group under way has the number groups_.size().
       std::size_t& of_parameter = group_of_[position->second];
       if (of_parameter != kNoGroup && of_parameter != groups_.size()) {
         throw Error(ErrorCode::invalid_argument,
@@ -278,12 +291,14 @@ void TorchOptimizer::find_groups() {
                                 layout_->entries()[position->second].name));
       }
       of_parameter = groups_.size();
+      // Twice for a tied parameter, since LibTorch then updates it twice in a step.
       found.parameters.push_back(position->second);
     }
     groups_.push_back(std::move(found));
   }
 }
 
+// The rates are those that the application set: set_rates() changes those of the optimizer in each step.
 std::string TorchOptimizer::configuration() const {
   Json groups = Json::array();
   for (std::size_t group = 0; group < groups_.size(); ++group) {
@@ -295,10 +310,12 @@ std::string TorchOptimizer::configuration() const {
     groups.push_back(std::move(options));
   }
   Json text = {{"class_name", fmt::format("torch::optim::{}", kind_->name)}, {"groups", std::move(groups)}};
+  // A schedule replaces the rates of the groups, so a resume has to compare it too.
   if (schedule_) text["learning_rate"] = Json::parse(schedule_->configuration());
   return text.dump();
 }
 
+// Slots that no group uses are left out, so that savepoints hold no arrays of zeros.
 std::vector<std::string> TorchOptimizer::slot_names() const {
   std::vector<std::string> names;
   for (const std::size_t kind : slot_kinds_) names.emplace_back(kind_->slots[kind].name);
@@ -351,6 +368,7 @@ void TorchOptimizer::initialize_slots() const {
   }
 }
 
+// That of the first group stands for all, for callbacks and logs.
 float TorchOptimizer::learning_rate(std::int64_t step) const {
   return schedule_ ? schedule_->of_update(step) : static_cast<float>(groups_.front().first_rate);
 }

@@ -38,20 +38,26 @@ namespace holdfast::torch {
 
 using Json = nlohmann::json;
 
+// The seed of the run itself, so that a program of LibTorch with manual_seed() begins with the same weights.
 std::uint64_t seed_of_initial_parameters(std::uint64_t seed) {
   return seed;
 }
 
+// A number of its own for each shard: neighbours that began alike would draw alike.
 std::uint64_t seed_of_shard(std::uint64_t seed, std::int64_t step, std::int64_t first_sample) {
   return Random(seed, Purpose::generator, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(first_sample))
       .next_u64();
 }
 
+// Makes a module and calls it once, so that mistakes in the functions are found where they are given.
 AnyTrainableModule::AnyTrainableModule(ModuleFunctions functions)
     : implementation_(std::make_unique<Implementation>(std::move(functions))) {}
 
+// Here, where the implementation is complete: the header includes nothing of LibTorch's optimizers.
 AnyTrainableModule::~AnyTrainableModule() = default;
 
+// Says what `holdfast convert` and a resume need: names, and all that is not an array of f32. Keys that would be empty
+// are left out, so that modules without these features keep their texts.
 std::string AnyTrainableModule::graph() const {
   const ModuleArrays& arrays = *implementation_->arrays;
   Json config = {{"arrays", arrays.order}};
@@ -69,11 +75,14 @@ std::string AnyTrainableModule::graph() const {
   return Json{{"class_name", "TorchModule"}, {"config", std::move(config)}}.dump();
 }
 
+// Functions of the application have no text. So a resume compares what is known of them: names of sums, draws,
+// optimizer and clipping.
 std::string AnyTrainableModule::configuration() const {
   const ModuleFunctions& functions = implementation_->functions;
   Json configuration = {{"sums", sum_names()}, {"draws", functions.draws}};
   configuration["optimizer"] = Json::parse(implementation_->optimizer ? implementation_->optimizer->configuration()
                                                                       : functions.optimizer->configuration());
+  // Left out where there is none, so that configurations of runs without clipping stay as they are.
   if (functions.clipping.value) configuration["clip_value"] = *functions.clipping.value;
   if (functions.clipping.norm) configuration["clip_norm"] = *functions.clipping.norm;
   if (functions.clipping.global_norm) configuration["clip_global_norm"] = *functions.clipping.global_norm;
@@ -83,6 +92,7 @@ std::string AnyTrainableModule::configuration() const {
 // LibTorch's version, its libraries and the instruction set that it chose, and Holdfast's own for what it computes.
 std::string AnyTrainableModule::arithmetic() const {
   std::string text = fmt::format("LibTorch {}", TORCH_VERSION);
+  // Of its lines, these two say what was chosen on this machine. Those of the build are the same everywhere.
   std::istringstream lines(at::show_config());
   for (std::string line; std::getline(lines, line);) {
     for (const char* part : {"MKL", "CPU capability"}) {
@@ -102,6 +112,7 @@ std::string AnyTrainableModule::arithmetic() const {
   return text;
 }
 
+// Trainable has these three for samples of one array. The lists below say all.
 Shape AnyTrainableModule::feature_shape() const {
   return implementation_->functions.inputs.front().shape;
 }
@@ -126,6 +137,7 @@ std::vector<ArraySpec> AnyTrainableModule::outputs() const {
   return implementation_->output_specs;
 }
 
+// A loss returns a value for each sample, so a weight for a part of a sample would have nothing to multiply.
 void AnyTrainableModule::check_sample_weights(const ArraySpec& weights) const {
   if (weights.shape.element_count() == 1) return;
   throw Error(
@@ -156,6 +168,8 @@ void AnyTrainableModule::initialize(std::uint64_t seed) {
   }
 }
 
+// The order is that in which states are compared, sent and saved. Frozen parameters are there too: a savepoint is the
+// whole module.
 std::vector<StateSpan> AnyTrainableModule::state() {
   Implementation& self = *implementation_;
   std::vector<StateSpan> spans;
@@ -183,16 +197,20 @@ std::vector<StateSpan> AnyTrainableModule::state() {
   return spans;
 }
 
+// In the order in which a shard writes its sums.
 std::vector<std::string> AnyTrainableModule::sum_names() const {
   std::vector<std::string> names{"loss"};
   for (const Metric& metric : implementation_->functions.metrics) names.push_back(metric.name);
   return names;
 }
 
+// The tail is summed like gradients, so it needs no way of its own between the ranks.
 std::size_t AnyTrainableModule::gradient_count() const {
   return implementation_->parameter_floats + implementation_->tail_floats;
 }
 
+// The first shard of a run is computed twice, by the rank that has it. A mistake of the module is found there, before
+// there is anything to lose.
 void AnyTrainableModule::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   const std::span<float> gradients = sink.gradients();
   if (batch.samples == 0) {
@@ -208,6 +226,7 @@ void AnyTrainableModule::compute_gradients(const ShardBatch& batch, GradientSink
   sink.ready(0, gradients.size());
 }
 
+// With the module in eval(), so that an evaluation says what predict() would give.
 void AnyTrainableModule::compute_sums(const ShardBatch& batch, std::span<float> sums) {
   if (batch.samples == 0) {
     std::ranges::fill(sums, 0.0F);
@@ -221,6 +240,7 @@ void AnyTrainableModule::compute_sums(const ShardBatch& batch, std::span<float> 
   implementation_->write_sums(outputs, loss, tensors, batch, sums);
 }
 
+// One output after another, each of all samples of the shard.
 void AnyTrainableModule::predict(const ShardBatch& batch, std::span<float> outputs) {
   if (batch.samples == 0) return;
   const at::NoGradGuard no_gradients;
@@ -235,6 +255,7 @@ void AnyTrainableModule::predict(const ShardBatch& batch, std::span<float> outpu
   }
 }
 
+// For logs and callbacks; apply_update() gets the rate of a callback with the update.
 std::optional<float> AnyTrainableModule::learning_rate(std::int64_t update) const {
   const Implementation& self = *implementation_;
   if (self.optimizer) return self.optimizer->learning_rate(update);
@@ -242,6 +263,7 @@ std::optional<float> AnyTrainableModule::learning_rate(std::int64_t update) cons
   return rate ? std::optional(rate->of_update(update)) : std::nullopt;
 }
 
+// set_lr() of LibTorch takes any number, also a negative one, so the checks are here.
 void AnyTrainableModule::check_learning_rate(float rate) const {
   const Implementation& self = *implementation_;
   const auto refuse = [&](const char* problem) {
@@ -254,6 +276,7 @@ void AnyTrainableModule::check_learning_rate(float rate) const {
   }
 }
 
+// Where all samples are masked there is no mean, and the state stays.
 void AnyTrainableModule::apply_update(const Update& update) {
   if (update.is_weighted && update.weight == 0) return;
   implementation_->update_parameters(update);
@@ -261,6 +284,7 @@ void AnyTrainableModule::apply_update(const Update& update) {
   implementation_->update_buffers(update.gradients.subspan(implementation_->parameter_floats));
 }
 
+// Any worker's module would do, since all view the same parameters. Buffers are its own, so it gets those of the state.
 std::shared_ptr<::torch::nn::Module> AnyTrainableModule::module() {
   Implementation& self = *implementation_;
   if (self.workers.empty()) {

@@ -43,6 +43,7 @@ DeviceSlotChange device_slot_change_from_json(const nlohmann::json& json) {
     throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a change of a device slot", name));
   }
   change.kind = static_cast<Kind>(kind - kChangeNames.begin());
+  // Only this kind has the rest of the keys, and needs all but the name of the device.
   if (change.kind != Kind::left_out) return change;
   change.is_of_a_trial = json.at("is_of_a_trial").get<bool>();
   change.failures = json.at("failures").get<int>();

@@ -24,6 +24,7 @@ void SavepointRequests::answer_where(const Predicate& predicate, const nlohmann:
   for (const Request& request : answered) request.answer(body);
 }
 
+// Numbers rise with time, so a savepoint for one request is new enough for all before it.
 void SavepointRequests::answer(int number, const nlohmann::json& body) {
   answer_where([number](const Request& request) { return request.number <= number; }, body);
 }

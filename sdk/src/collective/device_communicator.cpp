@@ -41,6 +41,7 @@ class LoneDeviceCommunicator final : public HostedCommunicator {
   }
 
   bool was_finite() const override { return was_finite_; }
+  // Nobody else has the arrays. The barrier only looks whether the generation still lives.
   void broadcast_arrays(std::span<const std::span<float>>, int, bool, Deadline deadline) override {
     host().barrier(deadline);
   }

@@ -57,6 +57,7 @@ std::pair<ShardRange, ShardRange> ShardTree::children(ShardRange node) {
   return {{node.begin, split(node)}, {split(node), node.end}};
 }
 
+// From the root down: a range does not say who its parent is.
 std::optional<ShardRange> ShardTree::sibling(ShardRange node) const {
   ShardRange parent{0, shards_};
   if (parent == node) return std::nullopt;

@@ -9,6 +9,7 @@ namespace holdfast {
 
 namespace {
 
+// Layers alone make it: it stands in no file, so its operands were checked.
 class DenseProduct : public ProductOperation<compute::DenseOperation> {
  public:
   std::string name() const override { return "dense"; }
@@ -41,6 +42,7 @@ class MatrixProduct final : public DenseProduct {
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const ValueSpec& x = *inputs[0];
     const ValueSpec& matrix = *inputs[1];
+    // A matrix with samples would be a product for each of them, which the kernels of a dense layer do not have.
     const bool fits = x.shape.rank() >= 1 && matrix.shape.rank() == 2 && !matrix.has_samples &&
                       x.shape[x.shape.rank() - 1] == matrix.shape[0];
     if (fits) return DenseProduct::outputs(inputs);

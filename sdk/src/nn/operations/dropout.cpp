@@ -47,6 +47,7 @@ class DropoutBackward final : public Operation {
   std::optional<std::size_t> overwritable_input() const override { return 0; }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
 
+  // The object of the forward pass keeps which draws that pass had, so both drop the same elements.
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     return make_function_kernel(
         [object = maker.made_by<compute::DropoutOperation>(*forward_)](const KernelArrays& arrays) {

@@ -36,6 +36,7 @@ class RowProgramOperation final : public Operation {
   explicit RowProgramOperation(RowOperationOptions options) : options_(std::move(options)) {}
 
   std::string name() const override { return "rows"; }
+  // A column sum goes over the rows of all samples, so its operation needs them all at once.
   bool is_sample_wise() const override {
     const auto is_over_samples = [](const RowInstruction& one) { return one.kind == RowInstruction::Kind::column_sum; };
     const auto& instructions = options_.program.instructions;
@@ -43,6 +44,7 @@ class RowProgramOperation final : public Operation {
   }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>>) const override { return options_.outputs; }
   std::optional<std::size_t> overwritable_input() const override { return options_.overwritable_input; }
+  // Plans make it after differentiation, of operations that are gradients themselves.
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     return std::make_unique<RowProgramKernel>(options_, maker.samples);

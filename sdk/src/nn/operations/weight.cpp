@@ -9,6 +9,7 @@ std::vector<ValueSpec> WeightOperation::outputs(std::span<const std::optional<Va
   throw Error(ErrorCode::unsupported, "weight_of() stands between the layers of a model, not in the build() of one");
 }
 
+// Lowering replaces each weight by its array, so the two functions that compute are never reached.
 std::vector<MaybeValue> WeightOperation::gradient(const GradientRequest&) const {
   HOLDFAST_ASSERT(false);
 }

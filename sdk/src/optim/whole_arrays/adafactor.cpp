@@ -41,6 +41,7 @@ struct FactoredStep {
   double threshold = 1;
 };
 
+// 0 and not a NaN for no elements, since a NaN would become the scale of the step.
 double root_mean_square(std::span<const float> values) {
   double sum = 0;
   for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
@@ -195,6 +196,7 @@ void Adafactor::update_array(const ParameterArray& array, std::int64_t step, std
                              .least_scale = options_.epsilon_2,
                              .threshold = options_.clip_threshold};
   if (options_.weight_decay > 0) {
+    // Before the scale below, which needs the decayed parameters. Without decay the pass is left out.
     for (float& parameter : parameters) parameter *= numbers.kept;
   }
   // Taken after the decay, as in Keras: the scale is that of the parameters which the step changes.

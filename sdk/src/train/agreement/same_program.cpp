@@ -70,6 +70,7 @@ std::string what_differs(const std::string& first, const std::string& other) {
 }  // namespace
 
 void require_same_program(Training& training, const std::string& what, const std::string& own) {
+  // A rank alone has nobody to differ from.
   if (training.context->size == 1) return;
   training.enter(TrainingPhase::waiting_for_peers);
   const std::vector<Digest> digests = gathered_of_ranks(training, digest(std::as_bytes(std::span(own))));

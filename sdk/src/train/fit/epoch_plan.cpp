@@ -13,12 +13,14 @@ EpochPlan::EpochPlan(const Dataset& data, const FitOptions& options)
       accumulate_(options.accumulate),
       steps_per_epoch_(options.steps_per_epoch) {}
 
+// Counted from the beginning of the fit(): with steps_per_epoch, an epoch may begin in the middle of a pass.
 EpochPlan::Position EpochPlan::position(std::int64_t epoch, std::int64_t step) const {
   const std::int64_t steps_before = epoch * steps() + step;
   return {.pass = steps_before / data_.batches(), .batch = steps_before % data_.batches()};
 }
 
 std::int64_t EpochPlan::end_pass(std::int64_t epochs) const {
+  // The place of the step after the last one. In the middle of a pass, that pass counts as well.
   const Position last = position(epochs, 0);
   return last.pass + (last.batch > 0 ? 1 : 0);
 }

@@ -5,6 +5,7 @@
 
 namespace holdfast {
 
+// Copies, since a callback may keep the arrays while training goes on.
 std::vector<WeightArray> FitContext::weights() const {
   std::vector<WeightArray> arrays;
   for (const StateSpan& span : weights_of(training_.trainable)) {
@@ -25,6 +26,7 @@ std::vector<std::vector<Logs>> FitContext::earlier_histories() const {
 }
 
 void FitContext::save(const std::string& path, const SaveOptions& options) {
+  // Callbacks may ask for one file in the same step. It is written once, as the last of them asks.
   std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
   pending_.push_back({path, options, training_.state.stage == FitStage::closing});
   // The value that chose this epoch is of the weights that were validated, so these belong into the file.

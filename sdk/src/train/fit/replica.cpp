@@ -25,6 +25,7 @@ Replica Replica::alone(const AloneOptions& options) {
     throw Error(ErrorCode::invalid_argument, fmt::format("shards ({}) and threads per shard ({}) must be at least 1",
                                                          options.shards, options.threads_per_shard));
   }
+  // Here and not in fit(), so that a missing device is found before data is read.
   check_device(options.device, options.precision);
   auto context = std::make_shared<Context>();
   context->device = options.device;

@@ -16,6 +16,7 @@ Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimize
 Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimizer,
                  const std::vector<LossHandle>& losses, const std::vector<MetricHandle>& metrics) {
   std::unique_ptr<Trainable> trainable = std::make_unique<ModelTrainable>(model, optimizer, losses, metrics);
+  // Taken before the call below, whose arguments are evaluated in any order.
   Trainable& reference = *trainable;
   session_ = std::make_unique<Session>(replica, std::move(trainable), reference);
 }
@@ -79,6 +80,7 @@ StepLoop::StepLoop(StepLoop&&) noexcept = default;
 StepLoop::~StepLoop() = default;
 
 void StepLoop::advance() {
+  // It refers to the course's logs, which the next step changes.
   step_.reset();
   if (course_->advance()) {
     step_.emplace(TrainingStep{.context = course_->context(), .logs = course_->logs()});

@@ -1,3 +1,6 @@
+// What losses and metrics of values have in common. A Trainer runs their graphs with programs of its own; the one here
+// serves a single call, so that a loss or metric can be tested without a model.
+
 #include "nn/program/value_function.h"
 
 #include <fmt/format.h>

@@ -15,9 +15,9 @@ foreach(folder kernels layers)
   target_sources(gpu_${folder} PRIVATE ${gpu_support})
 endforeach()
 # Whole trainings of one process, and an application's own kernel.
-holdfast_test(gpu_training gpu/training LABELS gpu LIBRARIES Holdfast::sdk CUDA::cudart_static PROGRAMS holdfast_cuda
+holdfast_test(gpu_trainer gpu/trainer LABELS gpu LIBRARIES Holdfast::sdk CUDA::cudart_static PROGRAMS holdfast_cuda
               INCLUDES ${sdk_sources})
-target_sources(gpu_training PRIVATE gpu/training/support/running_sum_kernel.cu unit/train/support/small_training.cpp)
+target_sources(gpu_trainer PRIVATE gpu/trainer/support/running_sum_kernel.cu unit/train/support/small_training.cpp)
 # Cases from Keras, which unit_nn runs on the host.
 set(reference_support unit/nn/support/reference_case.cpp unit/nn/support/loss_case.cpp)
 target_sources(gpu_layers PRIVATE ${reference_support})

@@ -67,7 +67,7 @@ class LayerReader {
     const Json& noise = member(config_, kNoise);
     const std::size_t rank = options_.rank();
     const SampleShape& sample = *call_.inputs.front();
-    if (noise.size() != rank + 1 || !noise[0].is_null()) options_.refuse_option(kNoise);
+    if (rank == 0 || noise.size() != rank + 1 || !noise[0].is_null()) options_.refuse_option(kNoise);
     // Axes that share one draw, and axes with draws of their own. Axes of extent 1 are both, and do not count.
     std::size_t shared = 0;
     std::size_t own = 0;
@@ -103,8 +103,8 @@ class LayerReader {
 
   // Holdfast's Rescaling has one factor for all. One for each channel is (x - mean) / sqrt(variance).
   std::vector<HoldfastStep> normalization_of_lists(const LayerRow& row) const {
-    // Refuses an input of unknown shape.
-    static_cast<void>(options_.rank());
+    // Refuses an input of unknown shape. A sample without axes has no channels.
+    if (options_.rank() == 0) options_.refuse_option("scale");
     const auto channels = static_cast<std::size_t>(call_.inputs.front()->back());
     const auto numbers_of = [&](const char* key, const char* otherwise) {
       // A list in a list would be along another axis.

@@ -297,6 +297,8 @@ class FunctionReader {
     for (const MaybeShape& input : call_.inputs) {
       if (input != call_.inputs.front()) options_.refuse("stacks values of different shapes; give them one shape");
     }
+    if (shape.empty())
+      options_.refuse("stacks values of one number a sample; keep the axis where they are made (keepdims)");
     const auto axes = static_cast<std::int64_t>(shape.size()) + 2;
     const Json& value = member(config_, "axis");
     const std::int64_t given = value.is_null() ? 0 : integer_value(value).value_or(0);

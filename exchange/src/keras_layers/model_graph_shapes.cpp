@@ -186,8 +186,6 @@ MaybeShape adaptively_pooled(const SampleShape& shape, const Json& config) {
 
 MaybeShape reshaped(const SampleShape& shape, const Json& config, const char* key) {
   auto target = integers(config, key, 0, -1);
-  const Json& list = member(config, key);
-  if (!target && list.is_array() && list.empty()) target = SampleShape{};
   if (!target) return std::nullopt;
   // One extent may follow from the others. A second -1 stays and is refused by checked().
   const auto free = std::find(target->begin(), target->end(), -1);

@@ -127,7 +127,7 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     constants.emplace(text_of(member(constant, "name")), constant_of(constant));
   }
   const Json& step = member(metadata, "step");
-  const std::int64_t steps = step.is_number_unsigned() ? step.get<std::int64_t>() : 0;
+  const std::int64_t steps = std::max<std::int64_t>(0, integer_value(step).value_or(0));
   std::set<std::string> taken;
   for (const Json& json : list_of(config, "arrays")) {
     const std::string name = text_of(json);
@@ -138,7 +138,11 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     const auto array = arrays.find(first);
     if (counters.contains(first)) {
       const std::optional<std::int64_t> start = integer_value(member(member(config, "counter_starts"), first));
-      exchange.count_batches(theirs, start.value_or(0) + steps);
+      std::int64_t count = 0;
+      if (__builtin_add_overflow(start.value_or(0), steps, &count)) {
+        refuse(fmt::format("the counter {} exceeds 63 bits", quoted_text(name)));
+      }
+      exchange.count_batches(theirs, count);
     } else if (const auto constant = constants.find(first); constant != constants.end()) {
       exchange.copy(constant->second, theirs);
     } else if (array == arrays.end()) {

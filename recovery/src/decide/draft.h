@@ -1,7 +1,8 @@
 #pragma once
 
 // A decision in the making: the next state, the actions, and the reason in words. Each function below makes a part of
-// it. They keep ids of members, never references: a process that starts or ends moves the others in the list.
+// it. They keep ids of members and no references: a process that starts or ends moves the others in the list. A
+// function that takes a Member& starts and ends none before it returns.
 
 #include <initializer_list>
 #include <optional>

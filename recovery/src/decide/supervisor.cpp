@@ -1,10 +1,9 @@
-// decide(): one table hands each event to its function in run_events.cpp or member_events.cpp. They fill in a Draft
+// decide(): one switch hands each event to its function in run_events.cpp or member_events.cpp. They fill in a Draft
 // (draft.h): the next state, the actions, and the reason in words. tests/scenarios/ has a readable file for each case.
 
 #include "decide/supervisor.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,44 +14,46 @@
 namespace holdfast::recovery {
 namespace {
 
-// The event itself says what is wrong with its member.
-void on_failure_seen(Draft& draft) {
-  on_failure(draft, draft.event.what, true);
+// Without a default: a new kind of event is a warning here until it has a function.
+void take(Draft& draft) {
+  switch (draft.event.kind) {
+    case EventKind::start:
+      return on_start(draft);
+    case EventKind::ready:
+      return on_ready(draft);
+    case EventKind::checked_in:
+      return on_checked_in(draft);
+    case EventKind::progressed:
+      return on_progressed(draft);
+    case EventKind::finished:
+      return on_finished(draft);
+    case EventKind::failure_reported:
+    case EventKind::device_failed:
+    case EventKind::hang_detected:
+      // The event itself says what is wrong with its member.
+      return on_failure(draft, draft.event.what, true);
+    case EventKind::died:
+      return on_died(draft);
+    case EventKind::exited:
+      return on_exited(draft);
+    case EventKind::slow:
+      return on_slow(draft);
+    case EventKind::start_failed:
+      return on_start_failed(draft);
+    case EventKind::scale_requested:
+      return on_scale_requested(draft);
+    case EventKind::assignment_proposed:
+      return on_assignment_proposed(draft);
+    case EventKind::place_lost:
+      return on_slot_lost(draft);
+    case EventKind::stop_requested:
+      return on_stop_requested(draft);
+    case EventKind::directory_lost:
+      return on_directory_lost(draft);
+    case EventKind::timer:
+      return on_timer(draft);
+  }
 }
-
-struct EventRow {
-  EventKind kind;
-  bool is_of_the_run;
-  void (*take)(Draft& draft);
-};
-
-// In the order of the enumerators.
-constexpr std::array<EventRow, 18> kEvents{{
-    {EventKind::start, true, on_start},
-    {EventKind::ready, false, on_ready},
-    {EventKind::checked_in, false, on_checked_in},
-    {EventKind::progressed, true, on_progressed},
-    {EventKind::finished, false, on_finished},
-    {EventKind::failure_reported, false, on_failure_seen},
-    {EventKind::device_failed, false, on_failure_seen},
-    {EventKind::died, false, on_died},
-    {EventKind::exited, false, on_exited},
-    {EventKind::hang_detected, false, on_failure_seen},
-    {EventKind::slow, false, on_slow},
-    {EventKind::start_failed, false, on_start_failed},
-    {EventKind::scale_requested, true, on_scale_requested},
-    {EventKind::assignment_proposed, true, on_assignment_proposed},
-    {EventKind::place_lost, true, on_slot_lost},
-    {EventKind::stop_requested, true, on_stop_requested},
-    {EventKind::directory_lost, true, on_directory_lost},
-    {EventKind::timer, true, on_timer},
-}};
-
-constexpr bool is_misplaced(const EventRow& row, const EventRow& next) {
-  return row.kind >= next.kind;
-}
-static_assert(std::adjacent_find(kEvents.begin(), kEvents.end(), is_misplaced) == kEvents.end());
-static_assert(kEvents.size() == static_cast<std::size_t>(EventKind::timer) + 1);
 
 // Events are queued, so the process or the run may have ended since.
 // Why the event has no meaning any more; empty if it has one.
@@ -80,7 +81,7 @@ Decision decide(const State& state, const Event& event, Moment now) {
   const std::string dropped = why_dropped(draft);
   if (dropped.empty()) {
     if (!is_of_the_run(event.kind)) draft.subject = event.member;
-    kEvents.at(static_cast<std::size_t>(event.kind)).take(draft);
+    take(draft);
   } else {
     because(draft, dropped);
   }
@@ -91,7 +92,29 @@ Decision decide(const State& state, const Event& event, Moment now) {
 }
 
 bool is_of_the_run(EventKind kind) {
-  return kEvents.at(static_cast<std::size_t>(kind)).is_of_the_run;
+  switch (kind) {
+    case EventKind::start:
+    case EventKind::progressed:
+    case EventKind::scale_requested:
+    case EventKind::assignment_proposed:
+    case EventKind::place_lost:
+    case EventKind::stop_requested:
+    case EventKind::directory_lost:
+    case EventKind::timer:
+      return true;
+    case EventKind::ready:
+    case EventKind::checked_in:
+    case EventKind::finished:
+    case EventKind::failure_reported:
+    case EventKind::device_failed:
+    case EventKind::died:
+    case EventKind::exited:
+    case EventKind::hang_detected:
+    case EventKind::slow:
+    case EventKind::start_failed:
+      return false;
+  }
+  return false;
 }
 
 void act(Draft& draft, Action action) {

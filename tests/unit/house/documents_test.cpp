@@ -30,7 +30,7 @@ std::string document_text(const fs::path& path) {
 
 std::vector<fs::path> documents() {
   std::vector<fs::path> paths;
-  for (const fs::path& folder : {kTree, kTree / "docs", kTree / "docs/decisions"}) {
+  for (const fs::path& folder : {kTree, kTree / "docs", kTree / "docs/decisions", kTree / "docs/guide"}) {
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().extension() == ".md") paths.push_back(entry.path());
     }

@@ -104,7 +104,7 @@ Lines count_lines(const fs::path& path) {
     const std::size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos) continue;
     const std::string_view text = std::string_view(line).substr(begin);
-    const bool is_comment = text.starts_with("//") || text.starts_with("/*") || text.starts_with("*");
+    const bool is_comment = text.starts_with("//") || text.starts_with("/*") || text.starts_with("* ");
     ++(is_comment ? count.comment : count.code);
   }
   return count;

@@ -58,9 +58,8 @@ struct CsvOptions {
 
 // Throws Error{not_found}, {refused} or {input_output} if the file cannot be opened or read. Throws Error{invalid_file}
 // that names the file, the line, the column and the remedy for
-//   - more lines with more or fewer fields than the first one than skip_ragged allows, an unclosed quote, or a quote
-//   inside of a field that has none
-//     around it;
+//   - more lines than skip_ragged allows that have more or fewer fields than the first one, an unclosed quote, or a
+//     quote inside of a field that has none around it;
 //   - a NUL, text that is not UTF-8, or a carriage return without a line feed;
 //   - a number outside of the range of its type, or a value that has not the type that was declared;
 //   - a file without rows, two columns of one name, or a limit that is exceeded.

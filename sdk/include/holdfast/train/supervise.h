@@ -142,8 +142,7 @@ struct SuperviseOptions {
   std::vector<std::string> faults{};
 };
 
-// Exit codes that supervise() returns in the watchdog besides 0. kExitFailed: the run failed or cannot run.
-// kExitStopped: the run was asked to stop, and resumes when the program is started again (EX_TEMPFAIL of sysexits.h).
+// Exit codes that supervise() returns in the watchdog besides 0. This one: the run failed or cannot run.
 inline constexpr int kExitFailed = 1;
 // The run was asked to stop, and resumes when the program is started again (EX_TEMPFAIL of sysexits.h).
 inline constexpr int kExitStopped = 75;

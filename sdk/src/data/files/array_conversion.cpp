@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -42,13 +43,42 @@ bool store(From value, float& to) {
   return true;
 }
 
-// A double is rounded twice, to f32 first. So one that lies almost halfway between two values may get the farther one.
+// A number as a float that keeps which side of a half it lies on: rounded to odd, where a second rounding to fewer bits
+// gives the nearest (Boldo and Melquiond, "When double rounding is odd", 2005). Infinite beyond the range of f32.
+float odd_float(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (!std::isfinite(nearest) || static_cast<double>(nearest) == value) return nearest;
+  const float below =
+      std::abs(static_cast<double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0F) : nearest;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(below) | 1U);
+}
+
+// An integer of more than 53 bits is not a double either.
+template <std::integral From>
+float odd_float(From value) {
+  using Unsigned = std::make_unsigned_t<From>;
+  const bool is_negative = std::is_signed_v<From> && value < From{0};
+  std::uint64_t magnitude = is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(value)
+                                        : static_cast<std::uint64_t>(static_cast<Unsigned>(value));
+  const int lost = std::max(0, static_cast<int>(std::bit_width(magnitude)) - std::numeric_limits<double>::digits);
+  const bool loses_bits = (magnitude & ((std::uint64_t{1} << lost) - 1)) != 0;
+  magnitude = (magnitude >> lost) | (loses_bits ? 1U : 0U);
+  const double rounded = std::ldexp(static_cast<double>(magnitude), lost);
+  return odd_float(is_negative ? -rounded : rounded);
+}
+
 template <typename From>
 bool store(From value, Bf16Bits& to) {
-  float rounded = 0;
-  if (!store(value, rounded)) return false;
-  to = bf16_of(rounded);
-  return std::isfinite(std::bit_cast<float>(std::uint32_t{to.bits} << 16)) || !std::isfinite(rounded);
+  float odd = 0;
+  if constexpr (std::is_same_v<From, double> || (std::integral<From> && !std::same_as<From, bool>)) {
+    odd = odd_float(value);
+  } else {
+    odd = static_cast<float>(value);
+  }
+  to = bf16_of(odd);
+  const bool is_finite = std::isfinite(std::bit_cast<float>(std::uint32_t{to.bits} << 16));
+  if constexpr (std::is_same_v<From, double>) return is_finite || !std::isfinite(value);
+  return is_finite || !std::isfinite(odd);
 }
 
 template <typename From>

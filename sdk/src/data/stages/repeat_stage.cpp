@@ -29,15 +29,24 @@ std::int64_t repeated_size(std::int64_t size, std::int64_t count) {
 RepeatStage::RepeatStage(std::shared_ptr<const Stage> before, std::int64_t count)
     : ChainedStage(before, repeated_size(before->size(), count)), count_(count) {}
 
-void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
-  const std::int64_t round = position / before().size();
+std::int64_t RepeatStage::round_of(std::int64_t epoch, std::int64_t position) const {
   // The rounds of all epochs have numbers of their own: epoch 1 goes on where the rounds of epoch 0 end.
-  before().load(seed, epoch * count_ + round, position % before().size(), destination);
+  std::int64_t round = 0;
+  if (__builtin_mul_overflow(epoch, count_, &round) ||
+      __builtin_add_overflow(round, position / before().size(), &round) || round >= kMostEpochs) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("repeat({}) in epoch {} has more rounds than the 2^48 that draws tell apart; repeat less",
+                            count_, epoch));
+  }
+  return round;
+}
+
+void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, round_of(epoch, position), position % before().size(), destination);
 }
 
 std::int64_t RepeatStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  const std::int64_t round = position / before().size();
-  return before().source_position(seed, epoch * count_ + round, position % before().size());
+  return before().source_position(seed, round_of(epoch, position), position % before().size());
 }
 
 PositionSet RepeatStage::reach(const PositionSet& positions, std::size_t) const {

@@ -13,7 +13,7 @@ class RepeatStage : public ChainedStage {
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
   void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    before().expect(seed, epoch * count_ + position / before().size(), position % before().size());
+    before().expect(seed, round_of(epoch, position), position % before().size());
   }
   const Stage* source() const override { return before().source(); }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
@@ -22,6 +22,9 @@ class RepeatStage : public ChainedStage {
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
+  // The epoch of the stage before that a position lies in. Throws Error{unsupported} beyond what epochs may count to.
+  std::int64_t round_of(std::int64_t epoch, std::int64_t position) const;
+
   std::int64_t count_;
 };
 

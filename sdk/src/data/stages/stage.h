@@ -194,6 +194,8 @@ void check_integers(const SampleLayouts& layouts, Sample sample, std::int64_t po
 
 // The counter `major` of Random for the draws of a stage: the epoch, with the number of the stage above
 // it.
+// Epochs are counted below this, since draw_major() has the number of the stage above.
+inline constexpr std::int64_t kMostEpochs = std::int64_t{1} << 48;
 inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {
   return static_cast<std::uint64_t>(stage.number()) << 48 | static_cast<std::uint64_t>(epoch);
 }

@@ -186,6 +186,12 @@ class ColumnFit {
                       "features, name it in `ids` for an Embedding, or raise the limit",
                       quoted_text(result_.column), result_.categories.size(), options_.max_one_hot));
     }
+    // Samples are f32, which tells whole numbers apart up to 2^24.
+    constexpr std::size_t kMost = std::size_t{1} << 24;
+    if (result_.categories.size() > kMost) {
+      throw refused_fit(fmt::format("column {} has {} categories, more than the 2^24 that 32-bit floats tell apart",
+                                    quoted_text(result_.column), result_.categories.size()));
+    }
     result_.index_categories();
     return std::move(result_);
   }

@@ -26,11 +26,11 @@ std::string_view to_string(ColumnType type) {
 
 // A search through the names: it is asked once for a column and not once for a cell.
 std::size_t TableData::index_of(std::string_view column) const {
-  std::vector<std::string> names;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == column) return i;
-    names.push_back(columns[i].name);
   }
+  std::vector<std::string> names;
+  for (const TableColumn& other : columns) names.push_back(other.name);
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} has no column {}; the nearest name is {}", path.empty() ? "the table" : quoted_text(path),
                           quoted_text(column), quoted_text(nearest_name(column, names))));

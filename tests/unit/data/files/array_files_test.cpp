@@ -110,6 +110,26 @@ TEST_F(ArrayFiles, Bf16IsRoundedToTheNearestWithTiesToEven) {
   EXPECT_THAT(bits, ElementsAre(0x3F80, 0x3F82, 0x3F81));
 }
 
+// Rounded to f32 first, each of them would lie halfway between two numbers.
+TEST_F(ArrayFiles, DoublesAndLongIntegersAreRoundedToBf16Once) {
+  const auto bits_of = [&](const std::string& type, const std::string& data) {
+    const Tensor x = read_npy(npy(type, "(2,)", data), {.dtype = DType::bf16});
+    std::array<std::uint16_t, 2> bits{};
+    std::memcpy(bits.data(), x.bytes().data(), sizeof bits);
+    return bits;
+  };
+  const double above = 1 + 0x1p-8 + 0x1p-40;
+  const double below = 1 + 0x3p-8 - 0x1p-40;
+  EXPECT_THAT(bits_of("<f8", text_of_elements<double>({above, below})), ElementsAre(0x3F81, 0x3F81));
+  EXPECT_THAT(bits_of("<f8", text_of_elements<double>({-above, -below})), ElementsAre(0xBF81, 0xBF81));
+  constexpr std::int64_t kPower = std::int64_t{1} << 62;
+  EXPECT_THAT(bits_of("<i8", text_of_elements<std::int64_t>({kPower + (kPower >> 8) + 1, -kPower - (kPower >> 8) - 1})),
+              ElementsAre(0x5E81, 0xDE81));
+  EXPECT_THAT(bits_of("<u8", text_of_elements<std::uint64_t>({~std::uint64_t{0}, 3})), ElementsAre(0x5F80, 0x4040));
+  EXPECT_THAT(bits_of("<f8", text_of_elements<double>({1e-60, -std::numeric_limits<double>::infinity()})),
+              ElementsAre(0x0000, 0xFF80));
+}
+
 TEST_F(ArrayFiles, NpzGivesTheArraysThatAreAskedForWhateverElseItHolds) {
   write_archive(path("a.npz"), {{"x.npy", npy_bytes("<f4", "(2,)", text_of_elements<float>({1, 2}))},
                                 {"people.npy", npy_bytes("|O", "(1,)", "pickle")},

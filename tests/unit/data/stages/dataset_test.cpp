@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "support/thrown.h"
 #include "unit/data/support/numbers.h"
 
 namespace holdfast {
@@ -205,6 +206,16 @@ TEST(Dataset, RemembersItsPrefetchDepth) {
   EXPECT_EQ(tenfold_targets(3).prefetch(4).batch(2).batch_size(), 2);
   EXPECT_EQ(tenfold_targets(3).prefetch(4).prefetch_threads(), 1);
   EXPECT_EQ(tenfold_targets(3).prefetch(4, {.threads = 3}).prefetch_threads(), 3);
+}
+
+TEST(Dataset, RefusesRoundsThatDrawsCannotTellApart) {
+  constexpr std::int64_t kRounds = std::int64_t{1} << 47;
+  const Dataset data = tenfold_targets(3).shuffle().repeat(kRounds);
+
+  EXPECT_NO_THROW(features_of(data.skip(3 * kRounds - 2), 1));
+  for (const std::int64_t epoch : {std::int64_t{2}, std::int64_t{1} << 20}) {
+    EXPECT_EQ(code_thrown_by([&] { features_of(data.take(1), 1, epoch); }), ErrorCode::unsupported) << epoch;
+  }
 }
 
 TEST(Dataset, RefusesStagesAfterBatchAndPrefetch) {

@@ -113,6 +113,10 @@ TEST(KerasLayerReader, HasStacksOfValues) {
               ElementsAre(R"(.0 Concatenate {"axis":1})", R"(.1 Operation {"operation":"reshape","shape":[4,2,6]})",
                           R"(Operation {"operation":"permute","order":[0,2,1]})"));
   EXPECT_THAT(error_of([&] { lines(R"({"axis": 0})"); }), HasSubstr("stacks along the samples"));
+  const auto stack_of_numbers = [] {
+    steps_of_function("Stack", R"({"axis": 1})", {std::nullopt, std::nullopt}, {SampleShape{}, SampleShape{}});
+  };
+  EXPECT_THAT(error_of(stack_of_numbers), HasSubstr("stacks values of one number a sample"));
 }
 
 TEST(KerasLayerReader, HasComparisonsAndChoices) {
@@ -177,6 +181,9 @@ TEST(KerasLayerReader, ReadsTheNoiseShapeOfADropout) {
   for (const char* noise : {"[null, 9, 1, 1]", "[null, 9, 1, 2]", "[3, 1, 1, 2]", "[null, 1, 2]", "[null, 1, 1, 3]"}) {
     EXPECT_THAT(error_of([&] { lines(noise, image); }), HasSubstr("has the option noise_shape")) << noise;
   }
+  EXPECT_THAT(error_of([&] { lines("[null]", {}); }), HasSubstr("has the option noise_shape"));
+  EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [2]})", {SampleShape{}}); }),
+              HasSubstr("has the option scale"));
 }
 
 TEST(KerasLayerReader, ReadsListsOfRescaling) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -97,6 +98,8 @@ TEST(TorchModule, RefusesAGraphThatDoesNotFit) {
   EXPECT_THAT(refusal("/constants/0/shape/0", 3), HasSubstr("not as many bytes"));
   EXPECT_THAT(refusal("/constants/0/bytes", "0g"), HasSubstr("no hexadecimal digits"));
   EXPECT_THAT(refusal("/counters", 3), HasSubstr("\"counters\" is no list"));
+  EXPECT_THAT(refusal("/counter_starts/norm~1num_batches_tracked", std::numeric_limits<std::int64_t>::max()),
+              HasSubstr("the counter \"norm/num_batches_tracked\" exceeds 63 bits"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/training/support/running_sum_kernel.h"
+#include "gpu/trainer/support/running_sum_kernel.h"
 #include "holdfast/holdfast.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -45,7 +45,7 @@ void expect_near(const Logs& actual, const Logs& expected) {
   }
 }
 
-class TrainingOnAGpu : public testing::Test {
+class TrainerOnAGpu : public testing::Test {
  protected:
   using Train = std::function<Outcome(Replica&)>;
 
@@ -74,11 +74,11 @@ class TrainingOnAGpu : public testing::Test {
   }
 };
 
-TEST_F(TrainingOnAGpu, NeedsNoWatchdog) {
+TEST_F(TrainerOnAGpu, NeedsNoWatchdog) {
   expect_as_on_the_cpu([](Replica& replica) { return train_small(replica); });
 }
 
-TEST_F(TrainingOnAGpu, TakesEachOptimizer) {
+TEST_F(TrainerOnAGpu, TakesEachOptimizer) {
   const std::vector<std::shared_ptr<const Optimizer>> optimizers = {
       std::make_shared<RMSprop>(RMSpropOptions{.momentum = 0.9F, .centered = true, .weight_decay = 0.1F}),
       std::make_shared<Adagrad>(AdagradOptions{.learning_rate = CosineDecay{0.1F, 10}}),
@@ -114,7 +114,7 @@ Model layered_model() {
   return Model{x, Dense{3, {.kernel_regularizer = Regularizer::orthogonal(0.01F), .name = "head"}}(h)};
 }
 
-TEST_F(TrainingOnAGpu, FreezesLayersAndGoesOnWithOthers) {
+TEST_F(TrainerOnAGpu, FreezesLayersAndGoesOnWithOthers) {
   expect_as_on_the_cpu([](Replica& replica) {
     Trainer trainer(replica, layered_model().frozen("base_*"), Adam(0.01F), crossentropy());
     trainer.fit(small_data().shuffle().batch(10), {.epochs = 2});
@@ -124,7 +124,7 @@ TEST_F(TrainingOnAGpu, FreezesLayersAndGoesOnWithOthers) {
   });
 }
 
-TEST_F(TrainingOnAGpu, KeepsFrozenWeightsBitForBit) {
+TEST_F(TrainerOnAGpu, KeepsFrozenWeightsBitForBit) {
   const TemporaryFolder folder;
   const std::string before = folder / "before.h5";
   const std::string after = folder / "after.h5";
@@ -149,7 +149,7 @@ TEST_F(TrainingOnAGpu, KeepsFrozenWeightsBitForBit) {
   EXPECT_FALSE(std::equal(first.begin() + frozen, first.end(), last.begin() + frozen));
 }
 
-TEST_F(TrainingOnAGpu, HasRulesForSingleArrays) {
+TEST_F(TrainerOnAGpu, HasRulesForSingleArrays) {
   expect_as_on_the_cpu([](Replica& replica) {
     const AdamW optimizer({.learning_rate = 0.01F,
                            .weight_decay = 0.1F,
@@ -161,13 +161,13 @@ TEST_F(TrainingOnAGpu, HasRulesForSingleArrays) {
   });
 }
 
-TEST_F(TrainingOnAGpu, TakesTheLearningRateOfACallback) {
+TEST_F(TrainerOnAGpu, TakesTheLearningRateOfACallback) {
   const CallbackHandle falling =
       LearningRateScheduler([](std::int64_t epoch, float rate) { return epoch == 1 ? rate / 10 : rate; });
   expect_as_on_the_cpu([&](Replica& replica) { return train_with(replica, Adam(0.01F), {falling}); });
 }
 
-TEST_F(TrainingOnAGpu, LoadsWeightsAndGoesOn) {
+TEST_F(TrainerOnAGpu, LoadsWeightsAndGoesOn) {
   const TemporaryFolder folder;
   const std::string path = folder / "weights.h5";
   on("cpu", [&](Replica& replica) {
@@ -187,7 +187,7 @@ TEST_F(TrainingOnAGpu, LoadsWeightsAndGoesOn) {
   });
 }
 
-TEST_F(TrainingOnAGpu, TakesAverages) {
+TEST_F(TrainerOnAGpu, TakesAverages) {
   expect_as_on_the_cpu([](Replica& replica) {
     Trainer trainer(replica, layered_model(), Adam({.learning_rate = 0.01F, .use_ema = true, .ema_momentum = 0.9F}),
                     crossentropy());
@@ -200,7 +200,7 @@ TEST_F(TrainingOnAGpu, TakesAverages) {
   });
 }
 
-TEST_F(TrainingOnAGpu, AccumulatesTheGradientsOfSeveralBatches) {
+TEST_F(TrainerOnAGpu, AccumulatesTheGradientsOfSeveralBatches) {
   const auto train = [](std::int64_t batch, std::int64_t together) {
     return [=](Replica& replica) {
       Trainer trainer(replica, layered_model(), Adam(0.01F), crossentropy());
@@ -213,7 +213,7 @@ TEST_F(TrainingOnAGpu, AccumulatesTheGradientsOfSeveralBatches) {
   expect_equal(on("cuda:0", train(6, 2)), train(12, 1)(eight));
 }
 
-TEST_F(TrainingOnAGpu, SkipsAStepThatIsNotFinite) {
+TEST_F(TrainerOnAGpu, SkipsAStepThatIsNotFinite) {
   const auto train = [](WhenNotFinite when) {
     return [when](Replica& replica) {
       Tensor features(Shape{40, 4});
@@ -241,7 +241,7 @@ TEST_F(TrainingOnAGpu, SkipsAStepThatIsNotFinite) {
   expect_as_on_the_cpu(train(WhenNotFinite::skip_step));
 }
 
-TEST_F(TrainingOnAGpu, StopsWhereTheStateIsNotFinite) {
+TEST_F(TrainerOnAGpu, StopsWhereTheStateIsNotFinite) {
   const auto train = [](Replica& replica) {
     Trainer trainer(replica, layered_model(), SGD(std::numeric_limits<float>::max()), crossentropy());
     const FitResult fit = trainer.fit(small_data().batch(10), {.epochs = 2, .when_not_finite = WhenNotFinite::stop});
@@ -252,7 +252,7 @@ TEST_F(TrainingOnAGpu, StopsWhereTheStateIsNotFinite) {
   }
 }
 
-TEST_F(TrainingOnAGpu, NamesTheSampleOfAWrongLabel) {
+TEST_F(TrainerOnAGpu, NamesTheSampleOfAWrongLabel) {
   const auto train = [](Replica& replica) {
     Tensor features(Shape{20, 4});
     std::vector<std::int32_t> labels(20, 1);
@@ -303,11 +303,11 @@ Outcome train_two_outputs(Replica& replica) {
   return outcome_of_trainer(trainer, fit, trainer.evaluate(data.batch(7)));
 }
 
-TEST_F(TrainingOnAGpu, WeighsEachOutputAndIgnoresAClass) {
+TEST_F(TrainerOnAGpu, WeighsEachOutputAndIgnoresAClass) {
   expect_as_on_the_cpu(train_two_outputs);
 }
 
-TEST_F(TrainingOnAGpu, PredictsLikeTheCpu) {
+TEST_F(TrainerOnAGpu, PredictsLikeTheCpu) {
   std::vector<float> outputs[2];
   const Tensor features = [] {
     Tensor drawn(Shape{37, 6, 6, 1});
@@ -354,7 +354,7 @@ class RunningSumWithAKernel final : public CustomOperation {
   const bool is_reversed_;
 };
 
-TEST_F(TrainingOnAGpu, RunsAKernelOfTheApplication) {
+TEST_F(TrainerOnAGpu, RunsAKernelOfTheApplication) {
   expect_as_on_the_cpu([](Replica& replica) {
     const FunctionLayer sum(
         [](const Value& x) { return apply_custom(std::make_shared<const RunningSumWithAKernel>(false), {x})[0]; });

@@ -1,4 +1,4 @@
-#include "gpu/training/support/running_sum_kernel.h"
+#include "gpu/trainer/support/running_sum_kernel.h"
 
 #include <cuda_runtime.h>
 

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "support/program.h"
+#include "support/whole_lines.h"
 
 namespace holdfast {
 namespace {
@@ -98,6 +101,50 @@ TEST(FitOptionsInProcesses, EndByATimeLimitThatOutlivesDeaths) {
       EXPECT_GE(steps, 20);
       EXPECT_LE(steps, 22);
     }
+  }
+}
+
+// The savepoint at the end, whose record of changes belongs to its bytes.
+std::string savepoint_at_the_end(const std::string& run) {
+  std::vector<std::string> savepoints;
+  for (const auto& entry : std::filesystem::directory_iterator(run)) {
+    if (entry.path().extension() == ".h5") savepoints.push_back(entry.path().string());
+  }
+  return savepoints.empty() ? "" : *std::max_element(savepoints.begin(), savepoints.end());
+}
+
+std::vector<nlohmann::json> changes_in_the_journal(const std::string& run) {
+  std::vector<nlohmann::json> changes;
+  for (const std::string& line : whole_lines(run + "/journal.jsonl")) {
+    const nlohmann::json event = nlohmann::json::parse(line);
+    if (event.at("event") == "batch_changed") changes.push_back(event.at("details"));
+  }
+  return changes;
+}
+
+// A death without a replacement makes the batch smaller. When a new process joins is chance, and so it is recorded.
+TEST(FitOptionsInProcesses, ReplayABatchThatFollowedTheReplicas) {
+  const auto train = [](const TemporaryFolder& folder, int replicas, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--run-dir", folder / "run", "--per-replica", "--replicas",
+                                          std::to_string(replicas)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_program(built_program("options_program"), arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+  };
+  const TemporaryFolder first;
+  train(first, 3, {"--inject", death_at(1, 7), "--inject", death_at(0, 40)});
+  const std::string recorded = savepoint_at_the_end(first / "run");
+  const std::vector<nlohmann::json> changes = changes_in_the_journal(first / "run");
+
+  ASSERT_GE(changes.size(), 2U);
+  EXPECT_EQ(changes[0], (nlohmann::json{{"step", 0}, {"replicas", 3}, {"samples", 12}, {"rate_for_replicas", 2}}));
+  EXPECT_EQ(changes[1].at("replicas"), 2);
+  EXPECT_EQ(changes[1].at("samples"), 8);
+  for (const int replicas : {1, 2}) {
+    const TemporaryFolder again;
+    train(again, replicas, {"--replay", recorded, "--inject", death_at(0, 20)});
+    EXPECT_TRUE(read_file(savepoint_at_the_end(again / "run")) == read_file(recorded));
+    EXPECT_EQ(read_file(again / "run/log.csv"), read_file(first / "run/log.csv"));
   }
 }
 

@@ -2,8 +2,10 @@
 // Then it predicts into a file. For tests of deaths.
 //
 //   options_program --run-dir DIR [--replicas 2] [--outputs FILE] [--inject FAULT]... [--die-at SAMPLE] [--loop]
-//                   [--seconds N]
+//                   [--seconds N] [--per-replica [--replay SAVEPOINT]]
 //
+// --per-replica: the batch and the learning rate follow the number of replicas.
+// --replay: or the numbers of replicas that this savepoint has recorded.
 // --seconds: a Timer ends fit() after N seconds of a clock on which each step takes one.
 // --loop: trains in a loop of its own in place of fit().
 // --die-at: the last rank dies in predict(), when it is given the outputs from that sample on. It does so once.
@@ -62,6 +64,18 @@ void train_for(Replica& replica, std::int64_t seconds) {
                              Timer{{.limit = std::chrono::seconds(seconds), .now = clock.now()}}}});
 }
 
+// Epochs end within passes. Each epoch has 16 steps, so that a process which was replaced joins before the end.
+void train_per_replica(Replica& replica, const std::string& replay) {
+  Trainer trainer(replica, Sequential{Input{4}, Dense{16, {.activation = Activation::relu}}, Dropout{0.1F}, Dense{3}},
+                  Adam{CosineDecay{0.01F, 300}}, SparseCategoricalCrossentropy{{.from_logits = true}});
+  GlobalBatch batch{.policy = BatchPolicy::per_replica, .rate_for_replicas = 2};
+  if (!replay.empty()) batch.replay = recorded_batches(replay);
+  trainer.fit(labelled_points().shuffle().batch(4), {.epochs = 20,
+                                                     .steps_per_epoch = 16,
+                                                     .global_batch = batch,
+                                                     .callbacks = {ModelCheckpoint{{.every_steps = 3}}, CSVLogger{}}});
+}
+
 void train(Replica& replica, const std::string& outputs, std::int64_t die_at, bool has_loop) {
   const Dataset data = labelled_points();
   const auto [training, validation] = data.split(0.2);
@@ -116,6 +130,8 @@ int main(int argc, char** argv) {
   std::int64_t die_at = -1;
   bool has_loop = false;
   std::int64_t seconds = 0;
+  bool is_per_replica = false;
+  std::string replay;
   app.add_option("--run-dir", options.run_directory)->required();
   app.add_option("--replicas", options.replicas);
   app.add_option("--inject", options.faults);
@@ -123,9 +139,12 @@ int main(int argc, char** argv) {
   app.add_option("--die-at", die_at);
   app.add_flag("--loop", has_loop);
   app.add_option("--seconds", seconds);
+  app.add_flag("--per-replica", is_per_replica);
+  app.add_option("--replay", replay);
   CLI11_PARSE(app, argc, argv);
   return supervise(argc, argv, options, [&](Replica& replica) {
     if (seconds > 0) return train_for(replica, seconds);
+    if (is_per_replica) return train_per_replica(replica, replay);
     train(replica, outputs, die_at, has_loop);
   });
 }

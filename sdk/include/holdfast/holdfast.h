@@ -125,6 +125,7 @@
 #include "holdfast/train/early_stopping.h"
 #include "holdfast/train/find_batch.h"
 #include "holdfast/train/find_learning_rate.h"
+#include "holdfast/train/global_batch.h"
 #include "holdfast/train/lambda_callback.h"
 #include "holdfast/train/learning_rate_scheduler.h"
 #include "holdfast/train/model_checkpoint.h"

@@ -151,7 +151,8 @@ struct Update {
   // update divides them by this weight. If it is 0, nothing is applied.
   bool is_weighted = false;
   float weight = 0;  // of the global batch, if is_weighted
-  // What a callback set with TrainingContext::set_learning_rate(), in any step before; empty: the configuration's.
+  // What a callback set with TrainingContext::set_learning_rate(), in any step before, or what
+  // GlobalBatch::rate_for_replicas makes of the rate; empty: the configuration's.
   std::optional<float> learning_rate{};
   // The threads that computed the shards, to share passes over arrays in the memory of the host.
   ArrayPasses passes = pass_alone;

@@ -44,6 +44,7 @@
 #include "holdfast/nn/model.h"
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/callback.h"
+#include "holdfast/train/global_batch.h"
 #include "holdfast/train/output_losses.h"
 #include "holdfast/train/replica.h"
 #include "holdfast/train/trainable.h"
@@ -92,6 +93,12 @@ struct FitOptions {
   // counts batches counts steps then: batches_per_epoch(), steps_per_epoch, check_gradients.every. The last
   // step of a pass may have fewer samples; BatchOptions::drop_remainder leaves it out.
   std::int64_t accumulate = 1;
+  // Whether the batch of a step follows the number of replicas (global_batch.h); by default it does not. With
+  // BatchPolicy::per_replica the data's batch(n), times `accumulate`, is what each replica adds to a step. A step has
+  // that times the number of replicas, cut into the shards of the run as always, and an epoch has each sample once
+  // through all changes. batches_per_epoch() is a forecast then. The last step of a pass may have fewer samples;
+  // drop_remainder leaves out what does not fill the batch of one replica.
+  GlobalBatch global_batch{};
   // The weight of each class, by its number; empty: none. For training alone: validation is not weighted.
   // A sample counts in the loss, and in metrics, with the weight of its class, times its own weight if it
   // has one, and a batch is divided by the sum of these weights. The class is the target of the sample, a

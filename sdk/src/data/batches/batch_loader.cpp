@@ -18,8 +18,10 @@
 
 namespace holdfast {
 
-std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index) {
-  return std::min(dataset.batch_size(), dataset.size() - index * dataset.batch_size());
+std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index, std::int64_t together) {
+  // With drop_remainder, samples after the last batch belong to none.
+  const std::int64_t end = std::min(dataset.size(), dataset.batches() * dataset.batch_size());
+  return std::min(together * dataset.batch_size(), end - index * dataset.batch_size());
 }
 
 std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards) {
@@ -36,7 +38,12 @@ struct Part {
   int end = 1;
   std::int64_t epoch = 0;
   std::int64_t index = 0;
+  std::int64_t together = 1;
 };
+
+std::int64_t samples_of(const Dataset& dataset, const Part& part) {
+  return samples_of_batch(dataset, part.index, part.together);
+}
 
 std::int64_t begin_of(const Part& part, std::int64_t samples, int shard) {
   return begin_of_shard(samples, shard, part.total);
@@ -49,7 +56,7 @@ struct Positions {
 };
 
 Positions positions_of(const Dataset& dataset, const Part& part) {
-  const std::int64_t samples = samples_of_batch(dataset, part.index);
+  const std::int64_t samples = samples_of(dataset, part);
   const std::int64_t begin = begin_of(part, samples, part.first);
   return {.first = part.index * dataset.batch_size() + begin,
           .count = static_cast<std::size_t>(begin_of(part, samples, part.end) - begin)};
@@ -162,7 +169,7 @@ Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> f
   const std::size_t target_words = dataset.last_stage()->target_words();
   Batch result{.epoch = part.epoch,
                .index = part.index,
-               .samples = samples_of_batch(dataset, part.index),
+               .samples = samples_of(dataset, part),
                .shards = {},
                .layouts = &dataset.last_stage()->layouts()};
   // The arrays begin with the first sample of this replica, and not with that of the batch.
@@ -183,22 +190,29 @@ Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> f
 }  // namespace
 
 LoadedShards::LoadedShards(const Dataset& dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
-                           std::int64_t epoch, std::int64_t batch_index) {
+                           std::int64_t epoch, std::int64_t batch_index, std::int64_t together) {
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index < dataset.batches());
-  const Part part{.total = total_shards, .first = first_shard, .end = end_shard, .epoch = epoch, .index = batch_index};
+  const Part part{.total = total_shards,
+                  .first = first_shard,
+                  .end = end_shard,
+                  .epoch = epoch,
+                  .index = batch_index,
+                  .together = together};
   load_part({dataset, seed, part, resized(dataset, part, features_, targets_)}, std::stop_token());
   batch_ = view_of(dataset, part, features_, targets_);
 }
 
 BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
-                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways)
+                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways,
+                         std::int64_t together)
     : dataset_(std::move(dataset)),
       seed_(seed),
       total_shards_(total_shards),
       first_shard_(first_shard),
       end_shard_(end_shard),
       end_epoch_(end_epoch),
+      together_(together),
       resident_(ways.resident),
       feeds_(std::move(ways.feeds)),
       cursor_{.epoch = epoch, .index = batch_index},
@@ -207,7 +221,8 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
     throw Error(ErrorCode::invalid_argument,
                 "cannot load batches from a data set without a batch size; end it with batch(samples)");
   }
-  HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
+  HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0 &&
+                  together > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
   HOLDFAST_ASSERT(resident_ == nullptr || resident_->are_source_of(dataset_));
   HOLDFAST_ASSERT(!is_fed() || dataset_.prefetch_depth() > 0);
@@ -248,7 +263,7 @@ BatchLoader::~BatchLoader() = default;
 // use.
 void BatchLoader::stage(SampleWays& ways) {
   // The last batch may be smaller, and shards differ by one sample. This is the most that a batch of this replica has.
-  const std::int64_t most = std::min(dataset_.batch_size(), dataset_.size());
+  const std::int64_t most = std::min(together_ * dataset_.batch_size(), dataset_.size());
   const std::int64_t own_shards = end_shard_ - first_shard_;
   const std::int64_t samples = (most * own_shards + total_shards_ - 1) / total_shards_;
   if (samples == 0) return;
@@ -263,15 +278,19 @@ void BatchLoader::stage(SampleWays& ways) {
 }
 
 BatchLoader::Cursor BatchLoader::following(const Cursor& cursor) const {
-  const bool is_last = cursor.index + 1 == dataset_.batches();
+  const bool is_last = cursor.index + together_ >= dataset_.batches();
   return is_last ? Cursor{.epoch = cursor.epoch + 1, .index = 0}
-                 : Cursor{.epoch = cursor.epoch, .index = cursor.index + 1};
+                 : Cursor{.epoch = cursor.epoch, .index = cursor.index + together_};
 }
 
 bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const {
   batch.cursor = cursor;
-  const Part part{
-      .total = total_shards_, .first = first_shard_, .end = end_shard_, .epoch = cursor.epoch, .index = cursor.index};
+  const Part part{.total = total_shards_,
+                  .first = first_shard_,
+                  .end = end_shard_,
+                  .epoch = cursor.epoch,
+                  .index = cursor.index,
+                  .together = together_};
   if (needs_positions_only()) {
     batch.positions = source_positions_of(dataset_, seed_, part);
     return true;
@@ -295,7 +314,8 @@ Batch BatchLoader::view(const LoadedBatch& batch, std::span<const float> feature
                   .first = first_shard_,
                   .end = end_shard_,
                   .epoch = batch.cursor.epoch,
-                  .index = batch.cursor.index};
+                  .index = batch.cursor.index,
+                  .together = together_};
   Batch result = view_of(dataset_, part, features, targets);
   // Otherwise the step would send the samples once more.
   result.is_on_device = needs_positions_only() || is_fed();

@@ -30,8 +30,9 @@
 
 namespace holdfast {
 
-// The number of samples in one batch of an epoch; the last batch may be smaller.
-std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index);
+// The number of samples in `together` batches of an epoch from number `index` on, as far as there are so many; the last
+// batch may be smaller.
+std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index, std::int64_t together = 1);
 // The position within its batch of the first sample of a shard. With `shard` equal to `shards`, the end
 // of the batch.
 std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards);
@@ -47,7 +48,7 @@ struct ShardSlice {
 // What next() returns: the shards of this replica.
 struct Batch {
   std::int64_t epoch = 0;
-  std::int64_t index = 0;    // in the epoch
+  std::int64_t index = 0;    // in the epoch; of several together, of the first one
   std::int64_t samples = 0;  // of the whole global batch
   std::vector<ShardSlice> shards;
   const SampleLayouts* layouts = nullptr;  // of the data set, which outlives the batch; null: plain
@@ -68,7 +69,7 @@ struct Batch {
 class LoadedShards {
  public:
   LoadedShards(const Dataset& dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
-               std::int64_t epoch, std::int64_t batch_index);
+               std::int64_t epoch, std::int64_t batch_index, std::int64_t together = 1);
   LoadedShards(LoadedShards&&) = default;
   LoadedShards& operator=(LoadedShards&&) = default;
 
@@ -98,10 +99,11 @@ class BatchLoader {
  public:
   // Begins with batch `batch_index` of `epoch` and ends before `end_epoch`; an index equal to the
   // number of batches means the first batch of the next epoch. This replica has the shards
-  // [first_shard, end_shard) of `total_shards`. Throws Error{invalid_argument} for a data set without a
+  // [first_shard, end_shard) of `total_shards`. With `together`, so many consecutive batches of the data set are one
+  // that is cut into shards, fewer at the end of an epoch. Throws Error{invalid_argument} for a data set without a
   // batch size; asserts the rest.
   BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard, std::int64_t epoch,
-              std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways = {});
+              std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways = {}, std::int64_t together = 1);
   // Blocks until each loading thread has finished its current sample.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
@@ -163,6 +165,7 @@ class BatchLoader {
   const int first_shard_;
   const int end_shard_;
   const std::int64_t end_epoch_;
+  const std::int64_t together_;
   std::size_t wakes_at_ = 1;  // so many free buffers wake the loading thread
   ResidentSamples* const resident_;
   std::unique_ptr<StagedBatches> staged_;  // what feeds_ read, unless they read a source

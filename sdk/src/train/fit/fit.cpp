@@ -67,26 +67,41 @@ StepRunner::TrainOptions Trainer::Session::step_options(const Batch& batch, cons
   const bool is_due = memory_saver_.is_due();
   // Samples of a check are read anew, since the buffer of the first computation may be what is wrong.
   const auto load = [&context = *training_.context, &data = plan.data(), together = shards_together(plan),
-                     epoch = batch.epoch, index = batch.index](ShardRange shards) {
+                     batches = EpochPlan::batches_together(record_of(training_.calls_made - 1)), epoch = batch.epoch,
+                     index = batch.index](ShardRange shards) {
     return LoadedShards(data, context.seed, context.shards * together, shards.begin * together, shards.end * together,
-                        epoch, index);
+                        epoch, index, batches);
   };
   return {.asks_comparison = is_due || is_disputed,
           .asks_end = training_.asks_end,
           .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
-          .learning_rate = training_.state.learning_rate,
+          .learning_rate = rate_of_step(record_of(training_.calls_made - 1)),
           .checked_shards = checked_shards(options.check_gradients, step),
           .shards_together = shards_together(plan),
           .load = load};
 }
 
+// With a rate for a number of replicas, the rate follows the batch of each step, also where a schedule or a callback
+// sets it.
+std::optional<float> Trainer::Session::rate_of_step(const CallRecord& record) const {
+  const TrainState& state = training_.state;
+  if (!record.per_replica || record.per_replica->rate_for_replicas == 0) return state.learning_rate;
+  const std::optional<float> rate =
+      state.learning_rate ? state.learning_rate : training_.trainable.learning_rate(state.step + 1);
+  if (!rate) return rate;
+  const double factor = static_cast<double>(record.per_replica->replicas()) / record.per_replica->rate_for_replicas;
+  return static_cast<float>(*rate * factor);
+}
+
 // A skipped step counts, and its samples do not.
-void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome) {
+void Trainer::Session::count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome,
+                                  const EpochPlan& plan) {
   // First: it throws where this step must not count, because its gradients are disputed or not finite.
   agreement_.judge(outcome);
   TrainState& state = training_.state;
   ++state.step;
   ++state.batch;
+  plan.count(record, batch.samples);
   const bool is_skipped = !outcome.not_finite.empty();
   // The number of sums is not known before the first step of an epoch.
   if (record.epoch_sums.empty()) record.epoch_sums.resize(outcome.sums.size());

@@ -16,6 +16,7 @@
 #include "holdfast/base/log.h"
 #include "nn/model/chosen_names.h"
 #include "train/context/array_places.h"
+#include "train/state/batch_changes.h"
 #include "train/state/monitor.h"
 #include "train/step/model_trainable.h"
 
@@ -276,6 +277,36 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
   if (data.has_sample_weights()) trainable.check_sample_weights(data.target_layout().arrays().back());
 }
 
+static void require_sensible_batch(const GlobalBatch& batch, const Trainable& trainable) {
+  const bool has_others = batch.rate_for_replicas != 0 || !batch.replay.empty();
+  if (batch.policy == BatchPolicy::fixed && has_others) {
+    refuse(
+        "fit() with rate_for_replicas or replay of global_batch, and a fixed batch, which neither changes; set .policy "
+        "= BatchPolicy::per_replica, or leave them out");
+  }
+  if (batch.rate_for_replicas < 0) {
+    refuse(fmt::format("fit() with rate_for_replicas = {}: it is a number of replicas, or 0 for a rate that stays",
+                       batch.rate_for_replicas));
+  }
+  const std::string problem = problem_of_replay(batch.replay);
+  if (!problem.empty()) {
+    refuse(fmt::format("fit() with a list to replay that recorded_batches() does not return: {}", problem));
+  }
+  if (batch.rate_for_replicas == 0) return;
+  // Also of a schedule, whose rate of each update is scaled.
+  if (const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable)) {
+    return of_model->require_changeable_rate("rate_for_replicas scales", of_model->learning_rate(1).value_or(0));
+  }
+  const std::optional<float> rate = trainable.learning_rate(1);
+  if (!rate) {
+    refuse(
+        "fit() with rate_for_replicas, and a model whose Trainable::learning_rate() says nothing; override it, or "
+        "leave "
+        "out rate_for_replicas");
+  }
+  trainable.check_learning_rate(*rate);
+}
+
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {
   if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
   if (options.validation_every < 1) {
@@ -295,6 +326,7 @@ void require_sensible_options(const Dataset& data, const FitOptions& options, co
     refuse(fmt::format("fit() with accumulate = {}: a step takes 1 or more batches, and with {} shards at most {}",
                        options.accumulate, shards, std::numeric_limits<int>::max() / shards));
   }
+  require_sensible_batch(options.global_batch, trainable);
   require_distinct_callbacks(options.callbacks);
   require_one_keeper_of_weights(options.callbacks);
   const GradientChecks& checks = options.check_gradients;

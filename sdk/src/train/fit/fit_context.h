@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/train/callback.h"
+#include "train/fit/epoch_plan.h"
 #include "train/saving/saver.h"
 #include "train/step/training.h"
 
@@ -19,8 +20,8 @@ namespace holdfast {
 class FitContext final : public TrainingContext {
  public:
   // For call number `call` (from 0) of the Trainer.
-  FitContext(Training& training, std::size_t call, std::int64_t batches)
-      : training_(training), call_(call), batches_(batches) {}
+  FitContext(Training& training, std::size_t call, const EpochPlan& plan)
+      : training_(training), call_(call), plan_(plan) {}
 
   int rank() const override { return training_.context->rank; }
   int replicas() const override { return training_.context->size; }
@@ -35,7 +36,7 @@ class FitContext final : public TrainingContext {
   std::int64_t epoch() const override { return training_.state.epoch; }
   std::int64_t epochs() const override { return record().epochs; }
   std::int64_t batch_in_epoch() const override { return training_.state.batch; }
-  std::int64_t batches_per_epoch() const override { return batches_; }
+  std::int64_t batches_per_epoch() const override { return plan_.steps(training_.state, record()); }
   std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
   bool is_validated() const override {
     return (training_.state.epoch + 1) % training_.running_fit->validation_every == 0;
@@ -98,7 +99,7 @@ class FitContext final : public TrainingContext {
 
   Training& training_;
   const std::size_t call_;
-  const std::int64_t batches_;
+  const EpochPlan& plan_;
   std::vector<PendingSave> pending_;
 };
 

@@ -12,8 +12,10 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "train/context/other_choices.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/weights_in_use.h"
+#include "train/state/batch_changes.h"
 #include "train/state/run_results.h"
 
 namespace holdfast {
@@ -36,7 +38,29 @@ static std::string further_arguments(const FitOptions& options) {
                          {"when_not_finite", static_cast<int>(options.when_not_finite)},
                          {"check_gradients", {options.check_gradients.every, options.check_gradients.shards}}};
   if (options.validation) further["validation"] = nlohmann::json::parse(options.validation->description());
+  const GlobalBatch& batch = options.global_batch;
+  if (batch.policy != BatchPolicy::fixed) {
+    nlohmann::json replay = nlohmann::json::array();
+    for (const BatchChange& change : batch.replay) replay.push_back({change.step, change.replicas});
+    further["global_batch"] = {{"rate_for_replicas", batch.rate_for_replicas}, {"replay", replay}};
+  }
   return further.dump();
+}
+
+// A record of another run, or one of a list that ends too early to begin with, must not be followed by other batches
+// without a message.
+static void require_replay(const std::vector<BatchChange>& recorded, const std::vector<BatchChange>& replay,
+                           std::int64_t step) {
+  if (replicas_at(replay, step) == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("global_batch.replay begins at step {}, and fit() is at step {}; give it the whole list "
+                            "that recorded_batches() returns",
+                            replay.front().step, step));
+  }
+  const std::string contradiction = contradiction_of(recorded, replay, step);
+  if (contradiction.empty()) return;
+  throw OtherChoices(fmt::format("global_batch.replay does not fit the run: {}. Leave replay out to go on, or {}",
+                                 contradiction, kHowToStartAnew));
 }
 
 FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOptions& options)
@@ -45,9 +69,14 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
       options_(options),
       plan_(checked_plan(data, options, session.training_)),
       begun_(Trainer::Session::new_call("fit", plan_.described(), options.epochs)) {
-  session_.generation_.join(plan_.data(), WarmUp::training, Trainer::Session::shards_together(plan_));
+  // A process that has not joined does not know how many replicas there will be.
+  session_.generation_.join(plan_.data_for(training_.context->first_replicas), WarmUp::training,
+                            Trainer::Session::shards_together(plan_));
   begun_.steps_per_epoch = options.steps_per_epoch;
   begun_.accumulate = options.accumulate;
+  if (options.global_batch.policy == BatchPolicy::per_replica) {
+    begun_.per_replica.emplace().rate_for_replicas = options.global_batch.rate_for_replicas;
+  }
   begun_.keeps_weights =
       std::ranges::any_of(options.callbacks, [](const CallbackHandle& callback) { return callback->keeps_weights(); });
   call_ = session_.join_call(begun_, further_arguments(options));
@@ -79,7 +108,7 @@ void FitCourse::begin() {
   }
   training_.running_fit = &options_;
   training_.asks_end = false;
-  context_.emplace(training_, call_, plan_.steps());
+  context_.emplace(training_, call_, plan_);
   // Not after a recovery: a callback that was told of the beginning is not told again.
   session_.begin_fit(*context_);
 }
@@ -89,7 +118,7 @@ bool FitCourse::is_over() const {
 }
 
 bool FitCourse::is_epoch_done() const {
-  return training_.state.batch == plan_.steps();
+  return plan_.is_epoch_done(training_.state, record());
 }
 
 bool FitCourse::advance() {
@@ -113,10 +142,12 @@ bool FitCourse::advance_in_call() {
         session_.close_fit(*context_);
         continue;
       }
-      if (loader_ == nullptr) open_data();
       // The generation may have ended between a callback's request to end fit() and that end, or at the end of an
       // epoch.
-      if (!is_step_open_ && !is_epoch_done() && training_.state.stage != FitStage::ending) {
+      const bool is_step_due = !is_step_open_ && !is_epoch_done() && training_.state.stage != FitStage::ending;
+      if (is_step_due) settle_batch();
+      if (loader_ == nullptr) open_data();
+      if (is_step_due) {
         make_step();
         is_step_open_ = true;
         return true;
@@ -160,7 +191,7 @@ FitResult FitCourse::result() const {
 // From wherever the state is to the end of fit().
 void FitCourse::open_data() {
   const TrainState& state = training_.state;
-  if (state.batch > plan_.steps() || state.epoch > record().epochs) {
+  if (plan_.is_beyond(state, record())) {
     throw Error(
         ErrorCode::invalid_file,
         fmt::format("the training state is at batch {} of epoch {}, and fit() has {} batches in each of {} epochs; "
@@ -168,11 +199,37 @@ void FitCourse::open_data() {
                     state.batch, state.epoch, plan_.steps(), record().epochs));
   }
   // A state at the end of an epoch has its callbacks still to come. Loading may begin with the next epoch meanwhile.
-  const EpochPlan::Position first = plan_.position(state.epoch, state.batch);
+  const EpochPlan::Position first = plan_.position(state, record());
   loader_ = session_.samples_.open(plan_.data(), {.first_epoch = first.pass,
                                                   .first_batch = first.batch,
-                                                  .end_epoch = plan_.end_pass(record().epochs),
-                                                  .shards_together = Trainer::Session::shards_together(plan_)});
+                                                  .end_epoch = plan_.end_pass(state, record()),
+                                                  .shards_together = Trainer::Session::shards_together(plan_),
+                                                  .batches_together = EpochPlan::batches_together(record())});
+}
+
+// Before a step, on every rank alike: the number of replicas is that of the generation, or stands in a list that all
+// ranks were given. docs/decisions/training.md
+void FitCourse::settle_batch() {
+  if (!record().per_replica) return;
+  const std::int64_t step = training_.state.step;
+  CallRecord::PerReplica& batch = *record().per_replica;
+  const std::vector<BatchChange>& replay = options_.global_batch.replay;
+  int replicas = training_.context->size;
+  if (!replay.empty()) {
+    require_replay(batch.changes, replay, step);
+    replicas = replicas_at(replay, step);
+  }
+  const bool is_as_before = !batch.changes.empty() && batch.replicas() == replicas;
+  note_replicas(batch.changes, step, replicas);
+  if (is_as_before) return;
+  loader_.reset();
+  if (!training_.is_primary()) return;
+  const std::int64_t samples = replicas * plan_.data().batch_size();
+  log(LogLevel::info,
+      fmt::format("from step {} on a batch has {} samples, those of {} replicas", step, samples, replicas));
+  nlohmann::json detail{{"step", step}, {"replicas", replicas}, {"samples", samples}};
+  if (batch.rate_for_replicas > 0) detail["rate_for_replicas"] = batch.rate_for_replicas;
+  training_.supervision.report_event("batch_changed", detail.dump());
 }
 
 void FitCourse::make_step() {
@@ -182,10 +239,10 @@ void FitCourse::make_step() {
   training_.runner->reach(FaultPoint::data, state.step);
   const std::optional<Batch> batch = loader_->next();
   // The loader and the state count for themselves. A difference would train on other samples without a message.
-  const EpochPlan::Position due = plan_.position(state.epoch, state.batch);
+  const EpochPlan::Position due = plan_.position(state, record());
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
   session_.count_step(record(), *batch,
-                      training_.runner->train(*batch, state.step, session_.step_options(*batch, plan_)));
+                      training_.runner->train(*batch, state.step, session_.step_options(*batch, plan_)), plan_);
   logs_ = session_.end_step(record(), *context_);
 }
 

@@ -40,6 +40,7 @@ class FitCourse {
   bool advance_in_call();
   void go_on(bool gives_up_state);
   void open_data();
+  void settle_batch();
   void make_step();
   void finish_step();
   void end();

@@ -21,7 +21,7 @@ std::unique_ptr<BatchLoader> SampleSupply::open(const Dataset& data, const Cours
   ways.chose_threads = [this](int threads) { tell_threads(threads); };
   return std::make_unique<BatchLoader>(data, training_.context->seed, training_.context->shards * together,
                                        shards.begin * together, shards.end * together, course.first_epoch,
-                                       course.first_batch, course.end_epoch, std::move(ways));
+                                       course.first_batch, course.end_epoch, std::move(ways), course.batches_together);
 }
 
 SampleWays SampleSupply::ways_of(const Dataset& data) {

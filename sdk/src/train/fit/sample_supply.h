@@ -27,7 +27,8 @@ class SampleSupply {
     std::int64_t first_epoch = 0;
     std::int64_t first_batch = 0;
     std::int64_t end_epoch = 1;
-    int shards_together = 1;  // StepRunner::TrainOptions
+    int shards_together = 1;            // StepRunner::TrainOptions
+    std::int64_t batches_together = 1;  // BatchLoader
   };
   // This rank's shards from the first batch on, to the end of epoch `end_epoch` - 1.
   std::unique_ptr<BatchLoader> open(const Dataset& data, const Course& course);

@@ -118,7 +118,9 @@ class Trainer::Session {
   static int shards_together(const EpochPlan& plan);
   StepRunner::TrainOptions step_options(const Batch& batch, const EpochPlan& plan);
   void begin_epoch(FitContext& context);
-  void count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome);
+  // The rate that a step uses in place of the optimizer's own.
+  std::optional<float> rate_of_step(const CallRecord& record) const;
+  void count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome, const EpochPlan& plan);
   Logs end_step(const CallRecord& record, FitContext& context);
   void end_epoch(CallRecord& record, FitContext& context);
   void end_fit(CallRecord& record, FitContext& context);

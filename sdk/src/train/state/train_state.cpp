@@ -16,6 +16,7 @@
 #include "holdfast/base/error.h"
 #include "train/context/other_choices.h"
 #include "train/state/attached_texts.h"
+#include "train/state/batch_changes.h"
 #include "train/state/json_differences.h"
 #include "train/state/logs_json.h"
 
@@ -144,6 +145,28 @@ std::map<std::string, CallbackState> callbacks_from(const Json& object) {
 // In the order of CallRecord::KeptUse.
 constexpr const char* kKeptUseNames[] = {"unused", "due", "restored"};
 
+Json per_replica_json(const CallRecord::PerReplica& record) {
+  Json changes = Json::array();
+  for (const BatchChange& change : record.changes) changes.push_back({change.step, change.replicas});
+  Json object = {{"batches_done", record.batches_done}, {"changes", changes}};
+  if (record.rate_for_replicas > 0) object["rate_for_replicas"] = record.rate_for_replicas;
+  return object;
+}
+
+CallRecord::PerReplica per_replica_from(const Json& object) {
+  CallRecord::PerReplica record{.batches_done = count_at(object, "batches_done")};
+  for (const Json& change : array_at(object, "changes")) {
+    const bool is_pair = change.is_array() && change.size() == 2;
+    if (!is_pair) throw unreadable_state("a change of its batch is not a step and a number of replicas");
+    const Json named = {{"step", change[0]}, {"replicas", change[1]}};
+    record.changes.push_back({.step = count_at(named, "step"), .replicas = integer_at<int>(named, "replicas")});
+  }
+  if (object.contains("rate_for_replicas")) record.rate_for_replicas = integer_at<int>(object, "rate_for_replicas");
+  const std::string problem = problem_of_replay(record.changes);
+  if (!problem.empty()) throw unreadable_state("its list of changes of the batch is wrong: " + problem);
+  return record;
+}
+
 // Left out at their defaults, so that runs without these features keep the bytes that they had.
 Json call(const CallRecord& record) {
   Json history = Json::array();
@@ -168,6 +191,7 @@ Json call(const CallRecord& record) {
     object["kept_weights"] = {{"epoch", record.kept_epoch},
                               {"use", kKeptUseNames[static_cast<std::size_t>(record.kept_use)]}};
   }
+  if (record.per_replica) object["per_replica"] = per_replica_json(*record.per_replica);
   return object;
 }
 
@@ -210,6 +234,7 @@ CallRecord call_from(const Json& object) {
   if (object.contains("begun_at_step")) record.begun_at_step = count_at(object, "begun_at_step");
   if (object.contains("ended_by_callback")) record.is_ended_by_callback = bool_at(object, "ended_by_callback");
   if (object.contains("kept_weights")) read_kept_weights(member(object, "kept_weights"), record);
+  if (object.contains("per_replica")) record.per_replica = per_replica_from(member(object, "per_replica"));
   return record;
 }
 
@@ -221,6 +246,11 @@ Json metrics_of(const TrainState& state) {
   const bool has_kept = record.kept_use == CallRecord::KeptUse::restored && record.kept_epoch >= 0 &&
                         std::cmp_less(record.kept_epoch, record.history.size());
   return logs_json(has_kept ? record.history[static_cast<std::size_t>(record.kept_epoch)] : record.history.back());
+}
+
+Json batch_policy(const CallRecord& record) {
+  if (!record.per_replica) return "fixed";
+  return fmt::format("per_replica with rate_for_replicas = {}", record.per_replica->rate_for_replicas);
 }
 
 // Adds a sentence such as "training/optimizer/learning_rate was 0.001 and is 0.002" for each leaf that differs.
@@ -433,6 +463,8 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
     describe_differences(call_name + ": steps_per_epoch", saved.calls[i].steps_per_epoch, now.calls[i].steps_per_epoch,
                          sentences);
     describe_differences(call_name + ": accumulate", saved.calls[i].accumulate, now.calls[i].accumulate, sentences);
+    describe_differences(call_name + ": global_batch", batch_policy(saved.calls[i]), batch_policy(now.calls[i]),
+                         sentences);
     describe_differences(call_name + ": data", Json::parse(saved.calls[i].data), Json::parse(now.calls[i].data),
                          sentences);
   }

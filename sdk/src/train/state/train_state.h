@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "holdfast/train/callback.h"
+#include "holdfast/train/global_batch.h"
 #include "holdfast/train/reduction.h"
 
 namespace holdfast {
@@ -46,6 +47,17 @@ struct CallRecord {
   bool keeps_weights = false;
   std::int64_t kept_epoch = -1;
   enum class KeptUse { unused, due, restored } kept_use = KeptUse::unused;
+  // Of a fit() with BatchPolicy::per_replica.
+  struct PerReplica {
+    int rate_for_replicas = 0;
+    std::vector<BatchChange> changes{};  // batch_changes.h
+    // Batches of one replica that are done since the call began: the data cursor, since steps differ in size.
+    std::int64_t batches_done = 0;
+
+    // Whose batches the next step takes together; 1 before the first step.
+    int replicas() const { return changes.empty() ? 1 : changes.back().replicas; }
+  };
+  std::optional<PerReplica> per_replica;
 };
 
 // Whether the state after this call has other weights than before it.
@@ -77,7 +89,7 @@ struct TrainState {
 
   std::int64_t step = 0;   // updates applied
   std::int64_t epoch = 0;  // of the call that is under way
-  std::int64_t batch = 0;  // batches of that epoch that are done: the data cursor
+  std::int64_t batch = 0;  // steps of that epoch that are done; the data cursor, but for CallRecord::per_replica
   FitStage stage = FitStage::between_calls;
   std::vector<CallRecord> calls;
   std::map<std::string, CallbackState> callbacks;

@@ -35,17 +35,22 @@ std::optional<float> ModelTrainable::learning_rate(std::int64_t update) const {
 
 void ModelTrainable::check_learning_rate(float rate) const {
   const std::optional<LearningRate> own = optimizer_->learning_rate();
-  if (!own) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("a callback sets the learning rate {}, and the optimizer {} has none that callbacks may "
-                            "change; override its learning_rate() and with_learning_rate()",
-                            rate, optimizer_->name()));
-  }
-  if (!own->constant()) {
+  if (own && !own->constant()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a callback sets the learning rate {}, and that of the optimizer {} follows a schedule, "
                             "which would be lost; give the optimizer a number, or leave the callback out",
                             rate, optimizer_->name()));
+  }
+  require_changeable_rate("a callback sets", rate);
+}
+
+void ModelTrainable::require_changeable_rate(const char* who, float rate) const {
+  if (!optimizer_->learning_rate()) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} the learning rate {}, and the optimizer {} has none that callbacks may change; override "
+                    "its learning_rate() and with_learning_rate()",
+                    who, rate, optimizer_->name()));
   }
   // Throws for a rate that is negative or not finite.
   const std::unique_ptr<Optimizer> changed = optimizer_->with_learning_rate(rate);
@@ -54,9 +59,9 @@ void ModelTrainable::check_learning_rate(float rate) const {
   // A class that derives from one of Holdfast's would lose what it adds.
   if (other != nullptr && typeid(*other) == typeid(optimizer)) return;
   throw Error(ErrorCode::unsupported,
-              fmt::format("a callback sets the learning rate {}, and the optimizer {} is of a class that derives from "
-                          "another one without overriding with_learning_rate(); override it",
-                          rate, optimizer_->name()));
+              fmt::format("{} the learning rate {}, and the optimizer {} is of a class that derives from another one "
+                          "without overriding with_learning_rate(); override it",
+                          who, rate, optimizer_->name()));
 }
 
 // Made once for a rate, since a step allocates nothing.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compute/device_kernels.h"
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/sample_rows.h"
@@ -20,8 +21,7 @@ BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
 
 std::string BinaryAccuracy::configuration() const {
   // The members have one order, so that equal metrics have equal texts. json_number() gives each threshold one text.
-  return R"({"kind":"binary_accuracy","threshold":)" + json_number(threshold_) + R"(,"name":)" + json_string(name()) +
-         "}";
+  return JsonObject("binary_accuracy").number("threshold", threshold_).value("name", json_string(name())).text();
 }
 
 std::unique_ptr<Metric> BinaryAccuracy::clone() const {

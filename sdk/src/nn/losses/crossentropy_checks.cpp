@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -44,9 +44,11 @@ std::string crossentropy_configuration(const std::string& kind, const Crossentro
   // Without smoothing the text is that of savepoints which know none. A check changes none of the numbers, so a run may
   // resume with another choice of it.
   const float smoothing = options.label_smoothing;
-  return fmt::format(R"({{"kind":"{}","from_logits":{}{}{}}})", kind, options.from_logits,
-                     smoothing == 0 ? "" : fmt::format(R"(,"label_smoothing":{})", json_number(smoothing)),
-                     options.ignore_class ? fmt::format(R"(,"ignore_class":{})", *options.ignore_class) : "");
+  JsonObject object(kind);
+  object.boolean("from_logits", options.from_logits);
+  if (smoothing != 0) object.number("label_smoothing", smoothing);
+  if (options.ignore_class) object.integer("ignore_class", *options.ignore_class);
+  return object.text();
 }
 
 }  // namespace holdfast

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compute/arithmetic/crossentropy.h"
+#include "core/json_object.h"
 #include "core/sample_error.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/crossentropy_checks.h"
@@ -157,7 +158,7 @@ CTC::CTC(CTCOptions options) : options_(options) {
 }
 
 std::string CTC::configuration() const {
-  return fmt::format(R"({{"kind":"ctc","classes":{},"most_labels":{}}})", options_.classes, options_.most_labels);
+  return JsonObject("ctc").integer("classes", options_.classes).integer("most_labels", options_.most_labels).text();
 }
 
 Shape CTC::target_shape(const Shape& output) const {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compute/device_kernels.h"
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "nn/losses/sample_rows.h"
 
@@ -12,7 +13,7 @@ MeanAbsoluteError::MeanAbsoluteError(MetricOptions options)
     : Metric(options.name.empty() ? "mean_absolute_error" : std::move(options.name)) {}
 
 std::string MeanAbsoluteError::configuration() const {
-  return R"({"kind":"mean_absolute_error","name":)" + json_string(name()) + "}";
+  return JsonObject("mean_absolute_error").value("name", json_string(name())).text();
 }
 
 std::unique_ptr<Metric> MeanAbsoluteError::clone() const {

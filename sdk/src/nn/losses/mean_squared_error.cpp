@@ -2,6 +2,7 @@
 
 #include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/device_kernels.h"
+#include "core/json_object.h"
 #include "nn/losses/sample_rows.h"
 
 namespace holdfast {
@@ -10,7 +11,7 @@ std::string MeanSquaredError::name() const {
 }
 
 std::string MeanSquaredError::configuration() const {
-  return R"({"kind":"mean_squared_error"})";
+  return JsonObject("mean_squared_error").text();
 }
 
 std::unique_ptr<Loss> MeanSquaredError::clone() const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compute/device_kernels.h"
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "nn/losses/sample_rows.h"
 #include "nn/losses/softmax_row.h"
@@ -12,7 +13,7 @@ SparseCategoricalAccuracy::SparseCategoricalAccuracy(MetricOptions options)
     : Metric(options.name.empty() ? "sparse_categorical_accuracy" : std::move(options.name)) {}
 
 std::string SparseCategoricalAccuracy::configuration() const {
-  return R"({"kind":"sparse_categorical_accuracy","name":)" + json_string(name()) + "}";
+  return JsonObject("sparse_categorical_accuracy").value("name", json_string(name())).text();
 }
 
 std::unique_ptr<Metric> SparseCategoricalAccuracy::clone() const {

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 
@@ -31,7 +32,7 @@ std::string value_function_configuration(const std::string& kind, const std::str
   // The library sorts members, so that equal options have equal texts.
   nlohmann::json numbers = nlohmann::json::object();
   for (const auto& [option, value] : options) numbers[option] = value;
-  return fmt::format(R"({{"kind":"{}","name":{},"options":{}}})", kind, json_string(name), numbers.dump());
+  return JsonObject(kind).value("name", json_string(name)).value("options", numbers.dump()).text();
 }
 
 // The order of the members is that of the arguments. A resume compares the text, so it is data.

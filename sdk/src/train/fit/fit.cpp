@@ -9,20 +9,12 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/fit/fit_checks.h"
-#include "train/fit/fit_course.h"
 #include "train/fit/means.h"
 #include "train/fit/session.h"
 #include "train/saving/callback_states.h"
 #include "train/state/resume.h"
 
 namespace holdfast {
-
-FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) {
-  FitCourse course(*this, data, options);
-  while (course.advance()) {
-  }
-  return course.result();
-}
 
 // A callback learns of a recovery through restore(), and not by a second on_fit_begin(): a run with a failure makes the
 // same calls as one without.

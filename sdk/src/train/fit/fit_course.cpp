@@ -122,47 +122,42 @@ bool FitCourse::is_epoch_done() const {
 }
 
 bool FitCourse::advance() {
-  if (has_ended_) return false;
   try {
-    return session_.in_call(call_, [&] { return advance_in_call(); });
+    while (!has_ended_) {
+      try {
+        if (is_over()) {
+          end();
+        } else if (record().is_finished) {
+          loader_.reset();
+          session_.close_fit(*context_);
+        } else if (make_step()) {
+          return true;
+        } else {
+          finish_step();
+        }
+      } catch (const GenerationEnded&) {
+        go_on(false);
+      } catch (const RollBack&) {
+        // The replicas disagree about this state, so none of them may offer it to the next generation.
+        go_on(true);
+      }
+    }
+    return false;
+  } catch (const std::exception& failure) {
+    fail(failure.what());
+    throw;
   } catch (...) {
-    // fit()'s options must not be used after its end, however it ends.
-    training_.running_fit = nullptr;
-    loader_.reset();
-    has_ended_ = true;
+    fail("something was thrown that is not a std::exception");
     throw;
   }
 }
 
-bool FitCourse::advance_in_call() {
-  while (!is_over()) {
-    try {
-      if (record().is_finished) {
-        loader_.reset();
-        session_.close_fit(*context_);
-        continue;
-      }
-      // The generation may have ended between a callback's request to end fit() and that end, or at the end of an
-      // epoch.
-      const bool is_step_due = !is_step_open_ && !is_epoch_done() && training_.state.stage != FitStage::ending;
-      if (is_step_due) settle_batch();
-      if (loader_ == nullptr) open_data();
-      if (is_step_due) {
-        make_step();
-        is_step_open_ = true;
-        return true;
-      }
-      is_step_open_ = false;
-      finish_step();
-    } catch (const GenerationEnded&) {
-      go_on(false);
-    } catch (const RollBack&) {
-      // The replicas disagree about this state, so none of them may offer it to the next generation.
-      go_on(true);
-    }
-  }
-  end();
-  return false;
+// fit()'s options must not be used after its end, however it ends. Later calls know of the failure.
+void FitCourse::fail(const std::string& sentence) {
+  training_.running_fit = nullptr;
+  loader_.reset();
+  has_ended_ = true;
+  session_.note_failure(call_, sentence);
 }
 
 void FitCourse::go_on(bool gives_up_state) {
@@ -232,8 +227,14 @@ void FitCourse::settle_batch() {
   training_.supervision.report_event("batch_changed", detail.dump());
 }
 
-void FitCourse::make_step() {
+// Returns false if what comes after a step is due first. The generation may have ended between a callback's request to
+// end fit() and that end, or at the end of an epoch.
+bool FitCourse::make_step() {
   TrainState& state = training_.state;
+  const bool is_due = !is_step_open_ && !is_epoch_done() && state.stage != FitStage::ending;
+  if (is_due) settle_batch();
+  if (loader_ == nullptr) open_data();
+  if (!is_due) return false;
   if (state.stage == FitStage::before_epoch) session_.begin_epoch(*context_);
   training_.enter(TrainingPhase::reading_data);
   training_.runner->reach(FaultPoint::data, state.step);
@@ -244,9 +245,12 @@ void FitCourse::make_step() {
   session_.count_step(record(), *batch,
                       training_.runner->train(*batch, state.step, session_.step_options(*batch, plan_)), plan_);
   logs_ = session_.end_step(record(), *context_);
+  is_step_open_ = true;
+  return true;
 }
 
 void FitCourse::finish_step() {
+  is_step_open_ = false;
   const bool is_ending = training_.state.stage == FitStage::ending;
   // A savepoint or the result of fit() must not come from a state that differs between the ranks.
   if (is_epoch_done() || is_ending) session_.agreement_.agree();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "holdfast/data/dataset.h"
 #include "holdfast/train/trainer.h"
@@ -37,13 +38,13 @@ class FitCourse {
 
  private:
   void begin();
-  bool advance_in_call();
   void go_on(bool gives_up_state);
   void open_data();
   void settle_batch();
-  void make_step();
+  bool make_step();
   void finish_step();
   void end();
+  void fail(const std::string& sentence);
   bool is_over() const;
   bool is_epoch_done() const;
   CallRecord& record() const { return session_.record_of(call_); }

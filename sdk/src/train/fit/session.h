@@ -34,7 +34,6 @@ class Trainer::Session {
   Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable);
   ~Session();
 
-  FitResult fit(const Dataset& data, const FitOptions& options);
   // Without `asked`, the weights are those that the last fit() gave to the model.
   using AskedWeights = std::optional<Weights>;
   Logs evaluate(const Dataset& data, AskedWeights asked);

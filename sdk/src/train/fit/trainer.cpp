@@ -26,7 +26,10 @@ Trainer::Trainer(Replica& replica, Trainable& model) : session_(std::make_unique
 Trainer::~Trainer() = default;
 
 FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
-  return session_->fit(data, options);
+  FitCourse course(*session_, data, options);
+  while (course.advance()) {
+  }
+  return course.result();
 }
 StepLoop Trainer::steps(const Dataset& data, const FitOptions& options) {
   return StepLoop(std::make_unique<FitCourse>(*session_, data, options));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/json_object.h"
 #include "core/name_pattern.h"
 #include "holdfast/base/error.h"
 
@@ -20,7 +21,7 @@ class ScaledRate final : public LearningRateSchedule {
  public:
   ScaledRate(LearningRate rate, float factor) : rate_(std::move(rate)), factor_(factor) {}
   std::string configuration() const override {
-    return fmt::format(R"({{"kind":"scaled","rate":{}}})", rate_.configuration());
+    return JsonObject("scaled").value("rate", rate_.configuration()).text();
   }
   std::unique_ptr<LearningRateSchedule> clone() const override { return std::make_unique<ScaledRate>(*this); }
   float rate_after(std::int64_t updates) const override { return rate_.of_update(updates + 1) * factor_; }

@@ -79,8 +79,22 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
 
   // Own shards first. Checks of others fill the workers that would otherwise wait for the last own shard.
   workers_.run(local_.count() + recomputed, [&](int worker, int index) {
-    if (index < local_.count()) return compute_shard(batch, step, worker, index);
-    recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
+    if (index >= local_.count()) {
+      return recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
+    }
+    const Slot slot = acquire(index);
+    const Work work{.batch = batch, .step = step, .worker = worker};
+    const bool is_sent_ahead = can_overlap(index, step);
+    if (options.shards_together > 1) {
+      const int first = index * options.shards_together;
+      compute_together(work, {first, first + options.shards_together}, slot, 0);
+    } else {
+      compute_one(work, static_cast<std::size_t>(index), slot,
+                  open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes()));
+    }
+    if (check != nullptr) check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
+    // Gradients that were sent ahead are added already.
+    complete(index, slot, !is_sent_ahead);
   });
 
   const std::optional<bool> is_finite = accumulator_.finish(passes_);
@@ -143,22 +157,6 @@ void ShardComputation::predict(const Batch& batch, std::int64_t step, std::span<
     const auto place = static_cast<std::size_t>(shard.first_sample - first) * floats;
     trainable_.predict(shard, outputs.subspan(place, static_cast<std::size_t>(shard.samples) * floats));
   });
-}
-
-void ShardComputation::compute_shard(const Batch& batch, std::int64_t step, int worker, int index) {
-  const Slot slot = acquire(index);
-  const Work work{.batch = batch, .step = step, .worker = worker};
-  const bool is_sent_ahead = can_overlap(index, step);
-  if (options_.shards_together > 1) {
-    const int first = index * options_.shards_together;
-    compute_together(work, {first, first + options_.shards_together}, slot, 0);
-  } else {
-    compute_one(work, static_cast<std::size_t>(index), slot,
-                open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes()));
-  }
-  if (options_.check != nullptr) options_.check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
-  // Gradients that were sent ahead are added already.
-  complete(index, slot, !is_sent_ahead);
 }
 
 void ShardComputation::compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink) {

@@ -77,7 +77,6 @@ class ShardComputation {
     bool has_faults = true;
   };
 
-  void compute_shard(const Batch& batch, std::int64_t step, int worker, int index);
   void compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink);
   void compute_together(const Work& work, ShardRange shards, const Slot& into, std::size_t depth);
   Slot scratch(int worker, std::size_t depth);

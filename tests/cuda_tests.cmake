@@ -15,9 +15,12 @@ foreach(folder kernels layers)
   target_sources(gpu_${folder} PRIVATE ${gpu_support})
 endforeach()
 # Whole trainings of one process, and an application's own kernel.
-holdfast_test(gpu_trainer gpu/trainer LABELS gpu LIBRARIES Holdfast::sdk CUDA::cudart_static PROGRAMS holdfast_cuda
-              INCLUDES ${sdk_sources})
-target_sources(gpu_trainer PRIVATE gpu/trainer/support/running_sum_kernel.cu unit/train/support/small_training.cpp)
+add_library(holdfast_test_kernels STATIC gpu/trainer/support/running_sum_kernel.cu)
+target_include_directories(holdfast_test_kernels PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(holdfast_test_kernels PRIVATE CUDA::cudart_static)
+holdfast_test(gpu_trainer gpu/trainer LABELS gpu LIBRARIES Holdfast::sdk Holdfast::format holdfast_test_kernels
+              PROGRAMS holdfast_cuda INCLUDES ${sdk_sources})
+target_sources(gpu_trainer PRIVATE unit/train/support/small_training.cpp)
 # Cases from Keras, which unit_nn runs on the host.
 set(reference_support unit/nn/support/reference_case.cpp unit/nn/support/loss_case.cpp)
 target_sources(gpu_layers PRIVATE ${reference_support})

@@ -182,7 +182,7 @@ TEST(KerasLayerReader, ReadsTheNoiseShapeOfADropout) {
     EXPECT_THAT(error_of([&] { lines(noise, image); }), HasSubstr("has the option noise_shape")) << noise;
   }
   EXPECT_THAT(error_of([&] { lines("[null]", {}); }), HasSubstr("has the option noise_shape"));
-  EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [2]})", {SampleShape{}}); }),
+  EXPECT_THAT(error_of([] { steps_of("Rescaling", R"({"scale": [1, 2]})", {SampleShape{}}); }),
               HasSubstr("has the option scale"));
 }
 

@@ -1,5 +1,5 @@
 // Prints the facts of a machine and their diagnosis. The JSON form has every value of the tables, and null where a
-// value is not known: monitoring programs read it. See docs/decisions/devices.md.
+// value is not known: monitoring programs read it. See docs/decisions/failing-devices.md.
 
 #include "doctor.h"
 

@@ -1,6 +1,6 @@
 // Requests to a live run. The command and the watchdog may be of different versions, so an answer
 // is checked before it is used, and a refusal is passed on in the watchdog's own words.
-// docs/decisions/runs.md
+// docs/decisions/live-runs.md
 
 #include "live_run.h"
 

@@ -1,6 +1,6 @@
 // Collects the facts of this machine. The libraries are loaded and asked for their version, since a file name does not
 // say it. A driver may hang, so it is asked in a way that has a deadline, and after a hang CUDA is not tried.
-// docs/decisions/devices.md
+// docs/decisions/failing-devices.md
 
 #include "machine_facts.h"
 

@@ -1,6 +1,6 @@
 // Deletes savepoints by the same rules and code as a run does. What a live run keeps is that run's own policy, which
 // this command does not know. So it holds the lock of the run directory, and no run can begin while it deletes.
-// docs/decisions/savepoints.md
+// docs/decisions/live-runs.md
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Tells the story of a run. The library joins the lines of the journal into incidents; here they become text, in the
 // order of their times. The report needs no watchdog: it is wanted most when the watchdog is gone.
-// docs/decisions/runs.md
+// docs/decisions/journal.md
 
 #include "report.h"
 

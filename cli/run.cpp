@@ -1,6 +1,6 @@
 // Runs a watchdog around a program of any kind. When a run ends unfinished, the newest memory snapshot is saved with
 // the SDK's own function. Starting the program once more, only to save, would need a program that can still start.
-// docs/decisions/runs.md
+// docs/decisions/holdfast-run.md
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // Shows a live run. The watchdog is asked through the socket in its folder: a file that it wrote now and then would be
-// old when it is read. docs/decisions/runs.md
+// old when it is read. docs/decisions/live-runs.md
 
 #include "status.h"
 

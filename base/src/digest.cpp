@@ -1,6 +1,6 @@
 // The tree of XXH3-128 of digest.h. Every byte of a run passes through here several times: states are
 // compared, savepoints written and read back. So the hash is chosen for the processor at run time, and
-// leaves can be computed by several threads. See docs/decisions/savepoints.md.
+// leaves can be computed by several threads. See docs/decisions/savepoint-file.md.
 
 #include "holdfast/base/digest.h"
 

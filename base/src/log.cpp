@@ -1,6 +1,6 @@
 // The one place that writes to standard error, by way of spdlog. Processes that write to one terminal do
 // not share a lock, so each line is one write(2) that also clears the row of a progress line. Nothing
-// here is destroyed at exit, since destructors and exit handlers may log (docs/decisions/recovery.md).
+// here is destroyed at exit, since destructors and exit handlers may log (docs/decisions/journal.md).
 
 #include "holdfast/base/log.h"
 

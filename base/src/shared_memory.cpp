@@ -1,6 +1,6 @@
 // Memory that outlives the process that created it: replicas add gradients in it, and the watchdog keeps
 // snapshots there after their process has died. A memfd has no name in any folder, so nothing is left
-// when the last process goes (docs/decisions/recovery.md).
+// when the last process goes (docs/decisions/sums.md).
 
 #include "holdfast/base/shared_memory.h"
 

@@ -1,6 +1,6 @@
 // Arrow decodes, and this makes columns of a Table of its arrays. One group of rows is decoded at a time, so that the
 // arrays of Arrow and the columns of the table are never both there as a whole. The library is a part of its own: a
-// program that reads no Parquet needs no Arrow. See docs/decisions/data.md.
+// program that reads no Parquet needs no Arrow. See docs/decisions/tables.md.
 
 #include "holdfast/data/parquet.h"
 

@@ -1,6 +1,6 @@
 // Checks what is to be written before any byte is, and writes what surrounds the pieces. A file that the
 // reader would refuse must never be made, so both sides have the same rules: names.h, shape_bytes.h and
-// docs/format.md. The index and its digests: docs/decisions/savepoints.md.
+// docs/format.md. The index and its digests: docs/decisions/savepoint-file.md.
 
 #include "array_files/array_content.h"
 

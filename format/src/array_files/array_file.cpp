@@ -1,6 +1,6 @@
 // The reading half of array_file.h. Each part of the file is checked against its digest before it is
 // parsed: header, index, metadata, then each piece. HDF5 is not needed to read, so its parser never sees
-// a file of unknown origin here. See docs/decisions/savepoints.md.
+// a file of unknown origin here. See docs/decisions/savepoint-file.md.
 
 #include "holdfast/format/array_file.h"
 

@@ -1,5 +1,5 @@
 // Measures with the writer itself rather than with a model of disk and cores: what counts is the time of
-// a whole save, fsync included. Why `fast` is the default nevertheless: docs/decisions/savepoints.md.
+// a whole save, fsync included. Why `fast` is the default nevertheless: docs/decisions/compression.md.
 
 #include "holdfast/format/compression_choice.h"
 

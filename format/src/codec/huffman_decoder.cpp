@@ -1,6 +1,6 @@
 // Decodes several bytes with each look-up, from a table of 11 bits, and four streams side by side. A fast loop
 // runs as long as no stream can reach an end; a slow one that checks every step does the rest. Streams may come
-// from anybody. See docs/decisions/savepoints.md.
+// from anybody. See docs/decisions/compression.md.
 
 #include "codec/huffman_decoder.h"
 

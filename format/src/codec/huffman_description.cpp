@@ -1,6 +1,6 @@
 // The description of a code in a zstd block: the weights of its bytes, listed or coded by finite states
 // (RFC 8878, sections 4.1 and 4.2.1). It is written and read a few times per chunk, so it is written for
-// clarity. The reader takes bytes of unknown origin. See docs/decisions/savepoints.md.
+// clarity. The reader takes bytes of unknown origin. See docs/decisions/compression.md.
 
 #include "codec/huffman_description.h"
 

@@ -1,7 +1,7 @@
 // zstd copies every plane before the shuffle is undone, and decodes one byte at a time. This decoder takes
 // exactly the frames that our encoder makes: stored planes go from the frame straight to the elements, and
 // coded ones are decoded several bytes at a time. Any other frame is left to zstd. See
-// docs/decisions/savepoints.md.
+// docs/decisions/compression.md.
 
 #include "codec/literals_decoder.h"
 

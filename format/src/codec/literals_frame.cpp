@@ -1,6 +1,6 @@
 // The exponents of weights form the only planes that can be compressed, and only by a Huffman code. So the encoder
 // never looks for matches, samples a block before it counts all bytes, and codes two bytes at a time:
-// 1.5 times as fast as ZSTD_compressSequences at the same ratio. See docs/decisions/savepoints.md.
+// 1.5 times as fast as ZSTD_compressSequences at the same ratio. See docs/decisions/compression.md.
 
 #include "codec/literals_frame.h"
 

@@ -1,6 +1,6 @@
 // Loading and saving spend much of their time here, so elements are shuffled in vectors of 16 bytes: each
 // round splits or joins pairs of bytes, and log2(element size) rounds do the whole shuffle. Results of
-// loading are stored past the caches. See docs/decisions/savepoints.md.
+// loading are stored past the caches. See docs/decisions/compression.md.
 
 #include "codec/shuffle.h"
 

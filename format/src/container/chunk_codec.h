@@ -2,7 +2,7 @@
 
 // Turns a chunk into a zstd frame and back. Chunks are independent, so several threads can encode and
 // decode them, each with an object of its own. HDF5's filter pipeline is not used: nothing is registered
-// with HDF5, and no file can make a plug-in load (docs/decisions/savepoints.md).
+// with HDF5, and no file can make a plug-in load (docs/decisions/compression.md).
 
 #include <zstd.h>
 

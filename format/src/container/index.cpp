@@ -1,6 +1,6 @@
 // Writes and reads the index. Its digest shows that it is undamaged, not who wrote it, so the decoder
 // checks every number. It accepts only what our encoder can write: offsets, for example, must follow from
-// the order and the sizes. See docs/format.md and docs/decisions/savepoints.md.
+// the order and the sizes. See docs/format.md and docs/decisions/savepoint-file.md.
 
 #include "container/index.h"
 

@@ -1,7 +1,7 @@
 // Reads, checks and decodes pieces in several threads, and asks the disk for pieces ahead. A compressed
 // piece is decoded only after its digest was checked. An uncompressed one is read straight into the
 // caller's memory and checked there: an error leaves that memory undefined. See
-// docs/decisions/savepoints.md.
+// docs/decisions/savepoint-file.md.
 
 #include "container/piece_reader.h"
 

@@ -1,6 +1,6 @@
 // Checks the header in the order of docs/format.md, so that each kind of problem has a sentence of its own:
 // not our file, cut off, damaged, another version, another length. Version 1 was never released and is not
-// read (docs/decisions/savepoints.md).
+// read (docs/decisions/savepoint-file.md).
 
 #include "container/user_block.h"
 

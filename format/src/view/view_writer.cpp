@@ -1,7 +1,7 @@
 // Leads HDF5, through a file driver of ours, to describe datasets that are written already. Several threads
 // can so write pieces at offsets that they choose themselves, and HDF5's parser never runs on a file of
 // unknown origin. The price: a test must hold both descriptions of a file equal, for every kind of file
-// that we write. See docs/decisions/savepoints.md.
+// that we write. See docs/decisions/savepoint-file.md.
 
 #include "view/view_writer.h"
 

@@ -1,6 +1,6 @@
 // The watchdog creates all memory of a generation, and gives each rank one writable arena and read-only views of the
 // others. So a replica can damage no memory of its peers, and a cancelled generation is cancelled in every arena at
-// once. docs/decisions/recovery.md
+// once. docs/decisions/sums.md
 
 #include "channel/arena_exchange.h"
 

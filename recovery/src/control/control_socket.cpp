@@ -1,5 +1,6 @@
 // The loop that serves requests also sees deaths and hangs, so nothing that comes through the socket is waited for. A
-// peer that is silent or does not read is disconnected, and the loop accepts one peer per turn. docs/decisions/runs.md
+// peer that is silent or does not read is disconnected, and the loop accepts one peer per turn.
+// docs/decisions/live-runs.md
 
 #include "control/control_socket.h"
 

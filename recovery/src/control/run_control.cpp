@@ -1,5 +1,5 @@
 // The client side. Every step has the caller's deadline: a watchdog that is stopped by a signal still accepts
-// connections, but never answers. docs/decisions/runs.md
+// connections, but never answers. docs/decisions/live-runs.md
 
 #include "holdfast/recovery/run_control.h"
 

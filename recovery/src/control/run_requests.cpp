@@ -1,5 +1,5 @@
 // Requests are met without waiting. A request for a savepoint is answered when rank 0 reports that it is durable. If
-// the generation ends before rank 0 began it, the next generation's rank 0 is asked again. docs/decisions/runs.md
+// the generation ends before rank 0 began it, the next generation's rank 0 is asked again. docs/decisions/live-runs.md
 
 #include "control/run_requests.h"
 

@@ -1,6 +1,6 @@
 // Events of the run: its start, progress, requests of the user, lost devices, and the timer. Starts that are due are
 // here, too. On a device they may have to wait until a killed process is gone, since its memory may not hold both. See
-// docs/decisions/recovery.md.
+// docs/decisions/failing-devices.md.
 
 #include <algorithm>
 #include <utility>

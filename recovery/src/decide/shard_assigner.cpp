@@ -1,5 +1,5 @@
 // Another assignment costs a regroup, so it must be worth that. All windows have to be full, a replica is or was slow,
-// and the gain is large enough. See docs/decisions/recovery.md.
+// and the gain is large enough. See docs/decisions/shard-assignment.md.
 
 #include "decide/shard_assigner.h"
 

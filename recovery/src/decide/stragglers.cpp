@@ -1,5 +1,6 @@
 // A slow replica is found by comparing medians, which one late step does not move.
-// Two thresholds keep a replica near the limit from changing sides at each sample. See docs/decisions/recovery.md.
+// Two thresholds keep a replica near the limit from changing sides at each sample.
+// See docs/decisions/shard-assignment.md.
 
 #include "decide/stragglers.h"
 

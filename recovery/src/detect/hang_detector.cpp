@@ -1,6 +1,6 @@
 // A process without progress may be hung, or compute something long on a crowded machine. So silence alone is not
 // enough: suspects are asked whether they are stopped, and how much they run. A process that runs all the while gets a
-// longer limit. See docs/decisions/recovery.md.
+// longer limit. See docs/decisions/hangs.md.
 
 #include "detect/hang_detector.h"
 

@@ -1,5 +1,5 @@
 // Only workers know how many shards they compute, and how many at the same time, so they report it at the beginning of
-// each generation. A program that reports nothing is left alone. See docs/decisions/recovery.md.
+// each generation. A program that reports nothing is left alone. See docs/decisions/shard-assignment.md.
 
 #include "detect/slow_replicas.h"
 

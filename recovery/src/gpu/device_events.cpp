@@ -1,5 +1,6 @@
 // The driver does not say which process an error belongs to, so what one process can cause by itself is only recorded
-// (xid.cpp). Errors that make a device's memory untrustworthy replace the replicas on it. docs/decisions/recovery.md
+// (xid.cpp). Errors that make a device's memory untrustworthy replace the replicas on it.
+// docs/decisions/failing-devices.md
 
 #include "gpu/device_events.h"
 

@@ -1,5 +1,5 @@
 // Calls of NVML have no deadline, and a driver in trouble is when they matter. So they run on a thread that is left
-// alone when it does not come back. docs/decisions/devices.md
+// alone when it does not come back. docs/decisions/failing-devices.md
 
 #include "holdfast/recovery/gpu_monitor.h"
 

@@ -1,5 +1,5 @@
 // NVML's wait for events cannot be ended early, and a driver that hangs does not return from it. So the thread shares
-// all that it uses with the watchdog's side, and may outlive it. docs/decisions/devices.md
+// all that it uses with the watchdog's side, and may outlive it. docs/decisions/failing-devices.md
 
 #include "gpu/gpu_watch.h"
 

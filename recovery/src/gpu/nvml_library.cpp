@@ -1,5 +1,5 @@
 // NVML is loaded at run time, because a program must also start where there is no driver. Functions that a driver's
-// version lacks stay null. docs/decisions/devices.md
+// version lacks stay null. docs/decisions/failing-devices.md
 
 #include "gpu/nvml_library.h"
 

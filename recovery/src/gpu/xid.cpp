@@ -1,5 +1,5 @@
 // The table errs on the side of doing nothing: an error that is only recorded still reaches the process by its next
-// CUDA call. docs/decisions/devices.md
+// CUDA call. docs/decisions/failing-devices.md
 #include "gpu/xid.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // One exception used to make more than ten lines of the watchdog's decisions, and its sentence stood there three times.
 // So decisions go to the journal, and users read these lines. The story waits until training has gone on, to put
-// failure and outcome into one line. See docs/decisions/runs.md.
+// failure and outcome into one line. See docs/decisions/journal.md.
 
 #include "journal/incident_story.h"
 

@@ -7,7 +7,7 @@
 //                     '------> told after kPatience at the latest; a second line then says that training went on
 //
 // Failures before the next generation opens belong to one incident. An incident that ends the run is told by the run's
-// last sentence alone. See docs/decisions/runs.md.
+// last sentence alone. See docs/decisions/journal.md.
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Restarts are in the journal and nowhere else: a watchdog that kept them in memory grew with each death. A run
 // directory may come from anywhere, so each number is checked, and a line that Holdfast did not write is skipped. See
-// docs/decisions/runs.md.
+// docs/decisions/journal.md.
 
 #include "journal/journal.h"
 

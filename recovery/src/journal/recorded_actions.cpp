@@ -1,5 +1,5 @@
 // Actions as JSON, and back. Journals of old runs have actions as text, which reads like the lines of a scenario.
-// `holdfast report` must go on reading them, so this parser stays as it is. See docs/decisions/runs.md.
+// `holdfast report` must go on reading them, so this parser stays as it is. See docs/decisions/journal.md.
 
 #include "journal/recorded_actions.h"
 

@@ -1,6 +1,6 @@
 // The report is read from the journal alone, so it works for live runs, ended runs and dead ones, and on another host.
 // The journal has a line for each event; a Reader goes through them once and joins the lines of each incident by
-// member. Journals of old versions are read, too. See docs/decisions/runs.md.
+// member. Journals of old versions are read, too. See docs/decisions/journal.md.
 
 #include "holdfast/recovery/run_report.h"
 

@@ -1,5 +1,5 @@
 // A replica's slowness has a beginning and an end, with decisions in between. The journal spreads them over lines of
-// several kinds; this joins them by member. See docs/decisions/recovery.md.
+// several kinds; this joins them by member. See docs/decisions/shard-assignment.md.
 
 #include "journal/slow_story.h"
 

@@ -1,6 +1,6 @@
 // Two slots: a writer that dies in the middle spoils only the older snapshot. `is_whole` is written last and cleared
 // first, and a reader checks the digest, since another process may write at the same time.
-// See docs/decisions/savepoints.md.
+// See docs/recovery.md.
 
 #include "holdfast/recovery/memory_snapshot.h"
 

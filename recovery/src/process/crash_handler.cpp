@@ -1,6 +1,6 @@
 // Between the signal and its end the process runs in a program that is already broken. So the handler makes no
 // allocation, takes no lock and uses no C++ stream, only system calls and memory that existed before. The watchdog
-// looks up the names of functions afterwards. docs/decisions/recovery.md
+// looks up the names of functions afterwards. docs/decisions/processes.md
 
 #include "process/crash_handler.h"
 

@@ -1,6 +1,6 @@
 // Symbol tables are read by the watchdog and not by the process that crashed, whose memory is broken. The thread may
 // hang in a file system, so everything that it uses is shared with it and may outlive the CrashReader.
-// docs/decisions/recovery.md
+// docs/decisions/processes.md
 
 #include "process/crash_reader.h"
 

@@ -1,5 +1,5 @@
 // Reads ELF itself: dladdr() knows only exported functions, and addr2line needs binutils on each node. Every number
-// from the file is checked before it is used. docs/decisions/recovery.md
+// from the file is checked before it is used. docs/decisions/processes.md
 
 #include "process/elf_symbols.h"
 

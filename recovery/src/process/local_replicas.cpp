@@ -1,6 +1,6 @@
 // A replica of this host is a child process. It inherits a socket pair for messages, a life page in shared memory, and
 // the run directory's lock. Its death is seen first at the robust mutex of the life page. Its exit status follows by a
-// process descriptor (pidfd), whose number cannot be reused meanwhile. docs/decisions/recovery.md
+// process descriptor (pidfd), whose number cannot be reused meanwhile. docs/decisions/processes.md
 
 #include "process/local_replicas.h"
 

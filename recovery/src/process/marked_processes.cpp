@@ -1,6 +1,6 @@
 // Processes are found by a mark in their environment. A process group is left by setsid(). A subreaper is not told
 // whose orphans it gets, and loses them when it dies. Control groups need rights that a user's program may not have.
-// docs/decisions/recovery.md
+// docs/decisions/processes.md
 
 #include "process/marked_processes.h"
 

@@ -1,5 +1,5 @@
 // A forked process that keeps a descriptor open keeps locks, sockets and pipes of its parent alive. So everything is
-// closed that is not named, by the fastest way that the kernel offers. docs/decisions/recovery.md
+// closed that is not named, by the fastest way that the kernel offers. docs/decisions/processes.md
 
 #include "process/open_descriptors.h"
 

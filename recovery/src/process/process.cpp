@@ -1,6 +1,6 @@
 // Processes are spawned by hand: Boost.Process 1.74 can neither set the parent-death signal before the program runs,
 // nor hand over descriptors without a race. Between fork and exec the child may not allocate, because another thread of
-// the parent may have held a lock at the fork. docs/decisions/recovery.md
+// the parent may have held a lock at the fork. docs/decisions/processes.md
 
 #include "process/process.h"
 

@@ -1,6 +1,6 @@
 // The sweeping process exists because a watchdog that was killed can end nothing, and because a look through /proc
 // takes milliseconds, on hosts with thousands of processes longer. It is forked from a program that may have threads,
-// so it never allocates, takes no lock and executes no other program. docs/decisions/recovery.md
+// so it never allocates, takes no lock and executes no other program. docs/decisions/processes.md
 
 #include "process/sweeper.h"
 

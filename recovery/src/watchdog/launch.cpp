@@ -1,5 +1,6 @@
 // `holdfast run` starts programs that know nothing of Holdfast. So it looks for the program as a shell does, and gives
-// each process the variables that torchrun gives, by which such programs find their rank. docs/decisions/runs.md
+// each process the variables that torchrun gives, by which such programs find their rank.
+// docs/decisions/holdfast-run.md
 
 #include "holdfast/recovery/launch.h"
 

@@ -1,5 +1,6 @@
 // Each function catches every exception, since none may cross into C. The sentence of the newest failure is kept per
-// thread. The library exports nothing else, so that C++ symbols may change between versions. docs/decisions/recovery.md
+// thread. The library exports nothing else, so that C++ symbols may change between versions.
+// docs/decisions/holdfast-run.md
 
 #include "holdfast/recovery/worker_c.h"
 

@@ -1,6 +1,6 @@
 // The file is a function of the epochs that the training state knows, so it needs no state of its own:
 // it is compared with the text that it should hold, and extended or rewritten. So it does not matter
-// which rank wrote before, or what a kill left of a line. See docs/decisions/training.md.
+// which rank wrote before, or what a kill left of a line. See docs/decisions/records.md.
 
 #include "holdfast/observe/csv_logger.h"
 

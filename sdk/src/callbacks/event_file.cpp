@@ -1,7 +1,7 @@
 // Writes and reads the event files of TensorBoard. A few fields of its protobuf messages suffice, which
 // is less code than a dependency that generates it. Tests compare the bytes
 // with those of TensorBoard's own writer. Files that others wrote or that a kill cut off are read up to
-// the first damaged record, as TensorBoard does. See docs/decisions/training.md.
+// the first damaged record, as TensorBoard does. See docs/decisions/records.md.
 
 #include "callbacks/event_file.h"
 

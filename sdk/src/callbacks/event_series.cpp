@@ -1,5 +1,5 @@
 // TensorBoard keeps every point that it has read, so a new file says from which point on it takes back earlier ones. It
-// takes them back only from the first that differs; the others keep their times. See docs/decisions/training.md
+// takes them back only from the first that differs; the others keep their times. See docs/decisions/records.md
 
 #include "callbacks/event_series.h"
 

@@ -1,4 +1,4 @@
-// libcurl is optional: only this file knows it. See docs/decisions/training.md
+// libcurl is optional: only this file knows it. See docs/decisions/records.md
 
 #include "callbacks/http_post.h"
 

@@ -1,7 +1,7 @@
 // Delivery must cost the training nothing, so a thread of its own sends, and the queue is bounded. How many epochs were
 // delivered is kept in a file next to the savepoints and not in the training state, which must not depend on a network:
 // the next process goes on after them. Not the file system of the training, which the watchdog watches for savepoints.
-// See docs/decisions/training.md
+// See docs/decisions/records.md
 
 #include "holdfast/observe/remote_monitor.h"
 

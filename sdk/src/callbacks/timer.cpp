@@ -1,5 +1,5 @@
 // Each replica has a clock of its own, so none of them may decide alone that fit() ends: it asks, and all learn of it
-// with the sums of a step. See docs/decisions/training.md
+// with the sums of a step. See docs/decisions/training-loop.md
 
 #include "holdfast/train/timer.h"
 

@@ -6,7 +6,7 @@
 // Every call ends by its deadline with Error{deadline_exceeded}, which names the rank that it waited for, or at once
 // with GenerationEnded. After either of them the communicator must not be used any more.
 //
-// See docs/decisions/training.md.
+// See docs/decisions/sums.md.
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 // Collectives of a training whose arrays lie on a device. The host's own communicator still does everything that
 // concerns the host: barriers, small exchanges, the tails of the blocks, and the end of a generation. Only the host's
 // communicator knows that a generation has ended, since NCCL does not report the death of a peer.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include <chrono>
 #include <functional>

@@ -1,7 +1,7 @@
 // A thread that completes a shard also adds what becomes complete by it, up the tree. The additions run outside of the
 // lock, in any order of time: which two slots are added, and which is the left one, is given by the tree alone. So the
 // bits do not depend on the threads. After the last shard no thread has another one to compute, so all share the
-// additions that are left. See docs/decisions/training.md.
+// additions that are left. See docs/decisions/sums.md.
 
 #include "collective/shard_accumulator.h"
 

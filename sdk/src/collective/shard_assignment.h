@@ -4,7 +4,7 @@
 // shards' sums are added in the tree's order (shard_tree.h) on any assignment, so the assignment never changes a bit.
 //
 // An assignment belongs to a generation and does not change within it. A rank with another assignment than its peers
-// would leave out a shard or add it twice. See docs/decisions/training.md.
+// would leave out a shard or add it twice. See docs/decisions/shard-assignment.md.
 
 #include <vector>
 

@@ -20,7 +20,7 @@
 //
 // The split at a power of two has two uses. Adding shards one after another, as a binary counter carries, follows the
 // tree, so few slots are needed. And a rank with an aligned power of two of shards sends a single partial sum.
-// See docs/decisions/training.md.
+// See docs/decisions/sums.md.
 
 #include <cstdint>
 #include <optional>

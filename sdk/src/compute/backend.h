@@ -10,7 +10,7 @@
 //
 // For the same shape and number of threads an operation gives the same bits, in any thread and process, on machines
 // with the same description(). A failure is thrown as an Error that names operation and shape. See
-// docs/decisions/devices.md.
+// docs/decisions/device-arithmetic.md.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Only this source knows where an array lies in the row of a sample. Everything between a data set and a model copies
 // whole rows. Arrays that no model could read are refused here, when the data set is described, and not in its first
-// step. See docs/decisions/data.md.
+// step. See docs/decisions/loading.md.
 
 #include "holdfast/core/row_layout.h"
 

@@ -1,6 +1,6 @@
 // A tensor owns its values; samples are views of them. Sizes are checked at construction, so views need no check. Its
 // type is checked where elements are asked for. Bits of one type are numbers in any other, so nothing later would show
-// the mistake. See docs/decisions/data.md.
+// the mistake. See docs/decisions/loading.md.
 
 #include "holdfast/core/tensor.h"
 

@@ -1,5 +1,5 @@
 // One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one. Tasks are whole
-// shards or pieces of a batch, so nothing is gained by handing them out without a lock. See docs/decisions/data.md.
+// shards or pieces of a batch, so nothing is gained by handing them out without a lock. See docs/decisions/loading.md.
 
 #include "core/worker_pool.h"
 

@@ -1,6 +1,6 @@
 // Adam and AdamW update parameters and both slots in one pass over memory. The scalars of a step are
 // computed once, in double, on the host, so every device gets the same floats. See
-// docs/decisions/training.md.
+// docs/decisions/optimizers.md.
 
 #include "optim/adam_pass.h"
 

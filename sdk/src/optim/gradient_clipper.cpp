@@ -1,6 +1,6 @@
 // Clipping works on the sum over all shards: clipping what each shard computed would depend on how
 // batches are cut. The norms are sums in a fixed order, so all ranks and devices get the same bits. See
-// docs/decisions/training.md.
+// docs/decisions/optimizers.md.
 
 #include "optim/gradient_clipper.h"
 

@@ -1,6 +1,6 @@
 // Adam and SGD have loops of their own, which are the fastest that a machine can run. All other rules run through the
 // kernels of element programs. Either way, an element depends on its own numbers alone, so ranges may be cut anywhere.
-// docs/decisions/training.md
+// docs/decisions/optimizers.md
 
 #include "optim/update_pass.h"
 

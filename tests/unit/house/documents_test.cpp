@@ -89,7 +89,7 @@ TEST(Documents, LinkToFilesAndSectionsThatExist) {
 }
 
 TEST(Documents, HaveThePagesAndSectionsThatSourcesName) {
-  const std::regex page("docs/((?:[a-z]+/)?[a-z]+\\.md)(?:#([a-z0-9_-]+))?");
+  const std::regex page("docs/((?:[a-z]+/)?[a-z-]+\\.md)(?:#([a-z0-9_-]+))?");
   int pages = 0;
 
   for (const char* part : {"base", "format", "exchange", "recovery", "sdk", "cli", "testing", "examples", "scripts"}) {

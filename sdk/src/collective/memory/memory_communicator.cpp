@@ -3,7 +3,7 @@
 // therefore reaches its peers as a cancelled wait or as a deadline, never as a wrong sum.
 //
 // The order of the additions is add_in_order(), which works on blocks of floats so that the tree's temporaries stay in
-// the caches. See docs/decisions/training.md.
+// the caches. See docs/decisions/sums.md.
 
 #include "collective/memory/memory_communicator.h"
 

@@ -14,7 +14,7 @@
 //   blocks would cost more than a whole step of a small model, all of it for pages that were never touched.
 //
 // A process of a generation that has ended may still read these blocks. It gets wrong numbers, but cannot pass them on:
-// its arena is not used any more, and all waits on it stay cancelled. See docs/decisions/training.md.
+// its arena is not used any more, and all waits on it stay cancelled. See docs/decisions/sums.md.
 
 #include <memory>
 #include <vector>

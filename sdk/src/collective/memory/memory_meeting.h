@@ -1,6 +1,6 @@
 #pragma once
 
-// A meeting of the ranks of one host, which read each other's shared memory. docs/decisions/training.md
+// A meeting of the ranks of one host, which read each other's shared memory. docs/decisions/sums.md
 
 #include <functional>
 #include <memory>

@@ -5,7 +5,7 @@
 //
 // This interface separates NCCL's protocol from CUDA, so that everything above it is tested without a GPU. An object is
 // for one thread, except for make_current(). A failure of the device is thrown as Error, at the latest by
-// has_passed_mark(). See docs/decisions/devices.md.
+// has_passed_mark(). See docs/decisions/nccl.md.
 
 #include <cstddef>
 #include <span>

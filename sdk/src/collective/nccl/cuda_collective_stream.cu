@@ -1,6 +1,6 @@
 // The shard-order sum as a kernel, and the events by which collectives follow training. The order of the additions is a
 // program in the kernel's parameters. The kernel reads each leaf once and writes each sum once, whatever the tree looks
-// like. See docs/decisions/devices.md.
+// like. See docs/decisions/nccl.md.
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 //
 // It is declared here so that building needs neither a header nor a library of NCCL, and one program works with every
 // version that a machine may have. tests/unit/collective/nccl compares it with nccl.h where that is installed.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include <climits>
 #include <cstddef>

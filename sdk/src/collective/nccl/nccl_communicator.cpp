@@ -1,6 +1,6 @@
 // Splits what the ranks do between NCCL and the host's communicator. The tail of a reduction goes through the host
 // after the gradients' sum is complete on this rank, so the tail's barrier also shows that it is complete on all ranks.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include "collective/nccl/nccl_communicator.h"
 

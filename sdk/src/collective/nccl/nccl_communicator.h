@@ -5,7 +5,7 @@
 //
 // reduce() returns on no rank before the sum is complete on all of them. A rank that applies the sum thus knows that
 // every other rank got it without an error. No flag on the device has to hold an update back.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include <memory>
 #include <vector>

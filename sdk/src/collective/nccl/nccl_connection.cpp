@@ -3,7 +3,7 @@
 //
 // An abort should not block, but has hung. So a detached thread makes it. If it does not return in time, or the stream
 // does not run empty, what kernels may still use is never freed and the process is replaced.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include "collective/nccl/nccl_connection.h"
 

@@ -17,7 +17,7 @@
 // after each operation.
 //
 // For one thread. After an Error the replica exits and is replaced; after GenerationEnded it goes on.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include <chrono>
 #include <functional>

@@ -3,7 +3,7 @@
 // depends on the number of ranks, and is used only for Reduction::fastest.
 //
 // Buckets are a function of the model and the assignment of shards. A rank that declares nothing ready, for example
-// because it computes no samples, therefore makes the same calls. See docs/decisions/devices.md.
+// because it computes no samples, therefore makes the same calls. See docs/decisions/nccl.md.
 
 #include "collective/nccl/nccl_exchange.h"
 

@@ -12,7 +12,7 @@
 //
 // The ranks begin together, by a barrier of the control communicator. A rank that waits for a slow peer does so on the
 // host, where the deadline's error names the peer, and not in a kernel that spins. A single rank needs no NCCL. For one
-// thread. See docs/decisions/devices.md.
+// thread. See docs/decisions/nccl.md.
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
 // NCCL is looked up at run time, so that one program works on machines with any NCCL from 2.18 on, and with none. Its
-// symbols stay private: PyTorch in the same process may have loaded another version. See docs/decisions/devices.md.
+// symbols stay private: PyTorch in the same process may have loaded another version. See docs/decisions/nccl.md.
 
 #include "collective/nccl/nccl_library.h"
 

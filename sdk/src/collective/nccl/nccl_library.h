@@ -2,7 +2,7 @@
 
 // The NCCL library of this machine, version 2.18 or newer. It is loaded when replicas on GPUs first connect, and asked
 // for its version, which decides what is used of it. It is never unloaded, because calls that never returned may still
-// run in it. See docs/decisions/devices.md.
+// run in it. See docs/decisions/nccl.md.
 
 #include <atomic>
 #include <memory>

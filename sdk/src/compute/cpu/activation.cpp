@@ -1,5 +1,5 @@
 // Activations on CPUs, by our own loops. Except for GELU the derivative is computed from the output, so the input need
-// not be kept for the backward pass. See docs/decisions/devices.md.
+// not be kept for the backward pass. See docs/decisions/processor-loops.md.
 
 #include "holdfast/compute/activation.h"
 

@@ -2,7 +2,7 @@
 // rows to the sums of columns at once; few enough that the blocks of all arrays lie in the second-level cache together.
 // Of 1,024 to 16,384 numbers, 8,192 were fastest (AMD EPYC, 2026-11-26). Asking for the next block ahead of time gained
 // nothing there: the machine sees by itself that long rows follow one another.
-// docs/decisions/models.md
+// docs/decisions/plans.md
 
 #include "compute/row_program.h"
 

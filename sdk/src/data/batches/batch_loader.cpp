@@ -2,7 +2,7 @@
 // four ways to a device: loaded into host memory, sent from staged rows, sent from a pinned source, or
 // gathered from samples that lie on the device. In the last two only positions are found ahead. Every
 // stage has random access, so no way and no number of threads changes a bit; several threads load one
-// batch, not a batch each, so batches need no order among themselves. See docs/decisions/data.md.
+// batch, not a batch each, so batches need no order among themselves. See docs/decisions/loading.md.
 
 #include "data/batches/batch_loader.h"
 

@@ -1,6 +1,6 @@
 // Samples of a shuffle lie anywhere in memory. The processor notices a run of addresses only after some lines of a row,
 // and rows of a few KB end soon after. So each row is asked for while the rows before it are copied.
-// docs/decisions/data.md
+// docs/decisions/loading.md
 
 #include "data/batches/gathered_rows.h"
 

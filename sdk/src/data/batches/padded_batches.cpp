@@ -1,6 +1,6 @@
 // A copy of a sample has finite numbers in any model that trains on the sample itself. A sample of zeros may not: a
 // logarithm of 0, times the weight 0, is NaN. Weights travel as those of the user do, so divisors, metrics and devices
-// know nothing of padding. docs/decisions/data.md
+// know nothing of padding. docs/decisions/sample-weights.md
 
 #include "data/batches/padded_batches.h"
 

@@ -1,6 +1,6 @@
 // A batch is copied twice on its way to a device if it is first loaded into ordinary memory. From
 // pinned memory the device fetches it directly, while the batch before is computed. Pinned memory is
-// never swapped out, so it is limited to a share of the host's. See docs/decisions/data.md.
+// never swapped out, so it is limited to a share of the host's. See docs/decisions/loading.md.
 
 #include "data/batches/pinned_samples.h"
 

@@ -1,6 +1,6 @@
 // The source is copied to the device once, in pieces, and batches are gathered there. A run of
 // consecutive samples is not even gathered: the batch is a view of the source. See
-// docs/decisions/data.md.
+// docs/decisions/loading.md.
 
 #include "data/batches/resident_samples.h"
 

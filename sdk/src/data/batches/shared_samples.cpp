@@ -1,6 +1,6 @@
 // Finds out whether training and validation have samples in common, from the stages alone: no sample is read. The
 // answer must hold for every seed and every number of epochs, so it is about what stages can reach. See
-// docs/decisions/data.md.
+// docs/decisions/stages.md.
 
 #include "data/batches/shared_samples.h"
 

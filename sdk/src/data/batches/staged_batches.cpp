@@ -1,5 +1,5 @@
 // All batches share one block of memory, so one registration with the device covers them all. Features and targets are
-// an array each, because a feed reads rows of one width. See docs/decisions/data.md.
+// an array each, because a feed reads rows of one width. See docs/decisions/loading.md.
 
 #include "data/batches/staged_batches.h"
 

@@ -1,5 +1,5 @@
 // The index is written last, when the digests of all samples are known, but lies in front of them: a reader checks
-// sizes and index at once, and each sample when it is needed. See docs/decisions/data.md.
+// sizes and index at once, and each sample when it is needed. See docs/decisions/caches.md.
 
 #include "data/cache/cache_file.h"
 

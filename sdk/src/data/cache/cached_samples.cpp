@@ -1,6 +1,6 @@
 // A cache changes no bit: it has the number of the stage before, passes on everything but load(), and is refused where
 // samples differ from epoch to epoch. In memory, a sample is published by a flag after its words are written, so
-// readers take no lock. See docs/decisions/data.md.
+// readers take no lock. See docs/decisions/caches.md.
 
 #include "data/cache/cached_samples.h"
 

@@ -1,6 +1,6 @@
 // Libraries choose kernels by the number of samples, and sums in other kernels have another order. So all blocks have
 // one number of samples, the last one too: its missing samples are copies of the last. Then the bits of a sample depend
-// on its block alone, and not on which samples a replica or a batch has. docs/decisions/data.md
+// on its block alone, and not on which samples a replica or a batch has. docs/decisions/caches.md
 
 #include "data/cache/output_blocks.h"
 

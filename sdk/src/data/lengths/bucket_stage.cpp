@@ -1,6 +1,6 @@
 // Full batches of one bucket come first, in an order that mixes the buckets; what fills no batch of its bucket comes
 // last, neighbours in length together. So each sample comes once an epoch whatever the sizes of the buckets, and
-// batch() needs to know nothing of them. See docs/decisions/data.md.
+// batch() needs to know nothing of them. See docs/decisions/sequences.md.
 
 #include "data/lengths/bucket_stage.h"
 

@@ -1,6 +1,6 @@
 // A model is planned for one shape of a sample, so all samples get one length here, and what is padding stands in an
 // input, in the weights of positions, or in both. Arrays hold the elements of a sample first and have room for the
-// longest one; what fills the room is looked at nowhere. See docs/decisions/data.md.
+// longest one; what fills the room is looked at nowhere. See docs/decisions/sequences.md.
 
 #include "data/lengths/padded_stage.h"
 

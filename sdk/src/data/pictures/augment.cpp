@@ -1,6 +1,6 @@
 // Draws are made in one order, and only for options that are set. How many there are depends on the options alone,
 // never on the picture or on an earlier draw, so a sample is a function of (seed, epoch, position). See
-// docs/decisions/data.md.
+// docs/decisions/pictures.md.
 
 #include <fmt/format.h>
 

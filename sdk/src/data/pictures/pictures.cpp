@@ -1,5 +1,5 @@
 // A picture is read and decoded each time its sample is loaded, so a data set of any size takes the memory of its list
-// of files. Prefetching threads do that work. See docs/decisions/data.md.
+// of files. Prefetching threads do that work. See docs/decisions/pictures.md.
 
 #include "holdfast/data/pictures.h"
 

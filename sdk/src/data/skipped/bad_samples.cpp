@@ -1,5 +1,5 @@
 // All samples are looked at before training, since the order of an epoch is a function of their number. A sample that
-// was only found when it is due would change the batches of one rank and not of the others. docs/decisions/data.md
+// was only found when it is due would change the batches of one rank and not of the others. docs/decisions/stages.md
 
 #include "data/skipped/bad_samples.h"
 

@@ -1,5 +1,5 @@
 // The stage stands in the description even where it left out nothing: an index of another start may find samples that
-// this one could not load, and such a resume must be refused. docs/decisions/data.md
+// this one could not load, and such a resume must be refused. docs/decisions/stages.md
 
 #include "data/skipped/skip_stage.h"
 

@@ -1,6 +1,6 @@
 // Images stay bytes in memory, a quarter of their size as floats, and become floats when a sample is
 // loaded. The description has digests of both files, so that a run which resumes with other data is
-// refused. See docs/decisions/data.md.
+// refused. See docs/decisions/stages.md.
 
 #include "holdfast/data/idx.h"
 

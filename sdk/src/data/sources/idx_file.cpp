@@ -1,6 +1,6 @@
 // Files come from outside, so nothing in them is believed: memory grows with the bytes that arrive, not
 // with what the header promises, and a cut, damaged or padded file is refused with a reason. zlib reads
-// plain and compressed files alike. See docs/decisions/data.md.
+// plain and compressed files alike.
 
 #include "data/sources/idx_file.h"
 

@@ -1,5 +1,5 @@
 // A source of tensors in memory. Digests of their content stand in the description, so that a run which resumes with
-// other data is refused. See docs/decisions/data.md.
+// other data is refused. See docs/decisions/stages.md.
 
 #include <fmt/format.h>
 

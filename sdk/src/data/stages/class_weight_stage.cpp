@@ -1,6 +1,6 @@
 // A class weight is a sample weight, so losses, metrics and divisors need to know nothing of classes. Targets are read
 // in the type that they have. What is not a class is refused: a wrong weight would train on without a message.
-// docs/decisions/data.md
+// docs/decisions/sample-weights.md
 
 #include "data/stages/class_weight_stage.h"
 

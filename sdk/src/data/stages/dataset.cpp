@@ -1,6 +1,6 @@
 // A Dataset is a chain of immutable stages plus what batch(), prefetch() and keep_on_device() were
 // given. Each function returns a new handle, and it refuses what cannot be meant where the user wrote
-// it, rather than in fit(). See docs/decisions/data.md.
+// it, rather than in fit(). See docs/decisions/stages.md.
 
 #include "holdfast/data/dataset.h"
 

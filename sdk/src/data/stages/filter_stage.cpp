@@ -1,5 +1,5 @@
 // The samples are found once, when the user writes the filter. A filter that decided at each load would not know how
-// many samples an epoch has, nor which one is at a position. See docs/decisions/data.md.
+// many samples an epoch has, nor which one is at a position. See docs/decisions/stages.md.
 
 #include "data/stages/filter_stage.h"
 

@@ -1,5 +1,5 @@
 // A joined stage keeps random access: which part a position belongs to is computed from sizes that are known when the
-// data sets are joined. Readers in turns, as other frameworks have them, would be state. See docs/decisions/data.md.
+// data sets are joined. Readers in turns, as other frameworks have them, would be state. See docs/decisions/stages.md.
 
 #include "data/stages/joined_stage.h"
 

@@ -1,6 +1,6 @@
 // User functions run on any thread, in any order, and again after a recovery. So each call gets draws of its own, named
 // by stage, epoch and position. A function that kept a generator of its own would give other samples each time. See
-// docs/decisions/data.md.
+// docs/decisions/stages.md.
 
 #include "data/stages/map_stage.h"
 

@@ -1,5 +1,5 @@
 // Each window is permuted by a draw of its own, so a position can be looked up in any order and from any epoch. A
-// shuffle buffer, as other frameworks have it, would be state that a savepoint must hold. See docs/decisions/data.md.
+// shuffle buffer, as other frameworks have it, would be state that a savepoint must hold. See docs/decisions/stages.md.
 
 #include "data/stages/shuffle_stage.h"
 

@@ -1,7 +1,7 @@
 // The parts of a split are drawn once, when the user writes it, and held as positions: a buffer that is
 // shuffled during training would be state. By label, each class gets a number of samples next to its
 // share, and the sum is exact. A split cannot follow shuffle() or repeat(), where a sample has no fixed
-// place. See docs/decisions/data.md.
+// place. See docs/decisions/stages.md.
 
 #include "data/stages/split_stage.h"
 

@@ -1,5 +1,5 @@
 // What code may ask of a whole chain of stages. Each question is answered stage by stage, so a stage that joins several
-// data sets needs no other code than its parents(). See docs/decisions/data.md.
+// data sets needs no other code than its parents(). See docs/decisions/stages.md.
 
 #include "data/stages/stage.h"
 

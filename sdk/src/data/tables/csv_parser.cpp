@@ -1,6 +1,7 @@
 // A parser of our own: libcsv, the library that Debian has, tells neither line nor column, limits no field, and leaves
 // NULs, UTF-8 and ragged lines to its caller. What would be left of it is this loop. Where RFC 4180 leaves a choice,
-// the strict one is taken, since a row that was read wrongly is trained on without a word. See docs/decisions/data.md.
+// the strict one is taken, since a row that was read wrongly is trained on without a word.
+// See docs/decisions/tables.md.
 
 #include "data/tables/csv_parser.h"
 

@@ -1,5 +1,5 @@
 // The cells of a file are kept as text until its end, since a column may turn out to be text in its last row. Then each
-// column is converted, and its text is given back, before the next one is. See docs/decisions/data.md.
+// column is converted, and its text is given back, before the next one is. See docs/decisions/tables.md.
 
 #include "data/tables/csv_table.h"
 

@@ -1,6 +1,6 @@
 // Fits an encoder. Sums are taken in double and in the order of the rows, and categories are sorted, so equal tables
 // give equal encoders. A deviation is computed from distances to the mean: the difference of two large sums of squares
-// would be noise for numbers such as years. See docs/decisions/data.md.
+// would be noise for numbers such as years. See docs/decisions/tables.md.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // A Table is a list of rows of columns that it shares with the tables that it was made from: a split or a selection
-// copies no cell. Columns are never changed, so their text and numbers need no lock. See docs/decisions/data.md.
+// copies no cell. Columns are never changed, so their text and numbers need no lock. See docs/decisions/tables.md.
 
 #include "holdfast/data/table.h"
 

@@ -1,5 +1,5 @@
 // Applies an encoder. Numbers are computed in double and rounded to f32 once. All columns are found before the first
-// number is computed, so a wrong table costs no memory. See docs/decisions/data.md.
+// number is computed, so a wrong table costs no memory. See docs/decisions/tables.md.
 
 #include "holdfast/data/table_encoder.h"
 

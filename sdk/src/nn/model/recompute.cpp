@@ -1,6 +1,6 @@
 // An array stays as it is where something outside of its segment needs it in the backward pass: it lives until then
 // anyway, and what is computed again may start from it. This holds for the inputs of a segment, and for what another
-// segment starts from. docs/decisions/models.md
+// segment starts from. docs/decisions/plans.md
 
 #include "nn/model/recompute.h"
 

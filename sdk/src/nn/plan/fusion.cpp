@@ -1,7 +1,7 @@
 // Each operation begins as a group of its own. A group runs where its last operation, the sink, stood: that is where
 // all of its inputs are there. Producers thus run later than before, and their inputs live longer. So a producer joins
 // only if at most one array of the output's size lives longer in place of the one that goes away. Joining saves memory
-// traffic: most time of an operation on elements goes into reading and writing its arrays. docs/decisions/models.md
+// traffic: most time of an operation on elements goes into reading and writing its arrays. docs/decisions/plans.md
 
 #include "nn/plan/fusion.h"
 

@@ -1,7 +1,7 @@
 // Arrays are placed by decreasing size, each at the lowest offset where it overlaps no array that lives at the same
 // time. This is the usual heuristic for the assignment of offsets. It stays within a few percent of the largest sum of
 // sizes that live at once. Sizes of models are known before they run, so nothing is allocated during a pass.
-// docs/decisions/models.md
+// docs/decisions/plans.md
 
 #include "nn/plan/memory_plan.h"
 

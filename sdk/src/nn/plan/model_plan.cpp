@@ -1,7 +1,7 @@
 // Besides its kernel, a step costs a product and some additions an array, and one virtual call. It allocates nothing,
 // because steps of small models are counted in microseconds. The plan keeps places and kernels, and drops the graph
 // that they were made from. Addresses come with each pass, because arenas and the caller's arrays may move between
-// passes. docs/decisions/models.md
+// passes. docs/decisions/plans.md
 
 #include "nn/plan/model_plan.h"
 
@@ -84,7 +84,7 @@ void ModelPlan::add_step(Making& making, std::size_t index) {
   add_places(making, operation.inputs, tile);
   add_places(making, operation.outputs, tile);
   // A copy runs the kernel of its original. The backward pass was made with the objects of that kernel, and finds there
-  // what the second run keeps. docs/decisions/models.md
+  // what the second run keeps. docs/decisions/plans.md
   const bool runs_original = operation.repeats != kNoOperation && !operation.operation->is_sample_wise();
   step.kernel =
       runs_original ? making.kernels[operation.repeats] : make_kernel(making, operation, tile == 0 ? samples_ : tile);

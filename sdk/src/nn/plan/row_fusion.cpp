@@ -1,7 +1,7 @@
 // A group runs where its first operation stood. So its members need nothing that is made in between by others. Those
 // are the gradients of parameters: they wait until the group has run. Results stay where they are read by others, so
 // lifetimes grow: all inputs and outputs of a group live at once. A group that would need more memory so than its
-// operations one by one is made shorter. docs/decisions/models.md
+// operations one by one is made shorter. docs/decisions/plans.md
 
 #include "nn/plan/row_fusion.h"
 

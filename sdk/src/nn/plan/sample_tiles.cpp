@@ -1,6 +1,6 @@
 // A layer normalization is six operations. One after the other over the whole shard, they read and write memory ten
 // times; sample by sample, four times. Only operations whose bits depend on the sample alone may be grouped: those of
-// oneDNN choose their kernels by the number of samples. docs/decisions/models.md
+// oneDNN choose their kernels by the number of samples. docs/decisions/plans.md
 
 #include "nn/plan/sample_tiles.h"
 

@@ -1,6 +1,6 @@
 // A program owns what a pass needs besides the numbers: the plans, an arena for training and one for inference. All
 // plans of an arena share it, since one of them runs at a time. Addresses are collected for each pass, because an arena
-// moves when a larger plan makes it grow. docs/decisions/models.md
+// moves when a larger plan makes it grow. docs/decisions/plans.md
 
 #include "nn/program/model_program.h"
 

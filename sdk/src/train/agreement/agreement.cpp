@@ -1,7 +1,7 @@
 // A flipped bit spreads to all replicas with the next gradients. So states are compared before each snapshot, savepoint
 // and end of an epoch, while the wrong one can still be told from the others. Which one that is shows when all compute
 // the step again: the replica whose first state differs from the one that all get then was wrong.
-// docs/decisions/recovery.md
+// docs/decisions/wrong-numbers.md
 
 #include "train/agreement/agreement.h"
 
@@ -85,7 +85,7 @@ std::vector<Digest> Agreement::gather(const Digest& own, bool may_be_cut_off) {
 
 // A NaN in an optimizer's slot shows in a gradient only some steps later. Until then it would enter each snapshot and
 // savepoint, and the run could never go back to a state before it. Buffers may hold whatever the model wants. All ranks
-// come to the same conclusion, since all hold the same state. docs/decisions/savepoints.md
+// come to the same conclusion, since all hold the same state. docs/decisions/wrong-numbers.md
 void Agreement::require_finite() {
   const std::vector<StateSpan> state = training_.state_arrays().spans();
   const std::vector<bool> wanted = must_be_finite();

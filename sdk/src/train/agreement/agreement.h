@@ -1,7 +1,8 @@
 #pragma once
 
 // Whether all replicas hold the same, finite numbers. A replica whose state or gradients were wrong leaves the run. If
-// it cannot be found which one was wrong, all go back to the last state that they agreed on. docs/decisions/recovery.md
+// it cannot be found which one was wrong, all go back to the last state that they agreed on.
+// docs/decisions/wrong-numbers.md
 
 #include <cstdint>
 #include <optional>

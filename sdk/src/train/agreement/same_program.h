@@ -2,7 +2,6 @@
 
 // Whether all ranks of a generation train the same model on the same data. Each process builds both by itself, so a
 // program that asks for its rank may build others, and the sums of such ranks would be those of no training at all.
-// docs/decisions/training.md
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // What a replica asks of all others with a step. Each rank adds its requests to the sums of the step, so every rank
-// sees the same requests at the same step. docs/decisions/training.md
+// sees the same requests at the same step. docs/decisions/training-loop.md
 
 namespace holdfast {
 

@@ -1,6 +1,6 @@
 // Other arrays of optimizers and other gradients are another state, so the change is a call of the run, as fit() is: a
 // process that joins later lays its arrays out by the record of the call, before it knows the optimizer. Until the
-// program comes to this call, it makes no step. docs/decisions/training.md
+// program comes to this call, it makes no step. docs/decisions/calls.md
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 
 // Several Trainers of one run, one after the other. A Trainer ends when the next one makes its first call. Then its
 // calls and their results are recorded in the run directory, so that a process which begins later passes them without
-// computing, and without the other replicas, which are in the next Trainer by then. docs/decisions/training.md
+// computing, and without the other replicas, which are in the next Trainer by then. docs/decisions/calls.md
 
 #include <cstddef>
 #include <optional>

@@ -1,6 +1,6 @@
 // The plan is exact for what training keeps, and blind for what allocators, threads and the application add. So it only
 // finds the candidate, and a process under a limit confirms it. The answer is recorded before anything is trained: with
-// another batch, a run that starts again would have other bits. docs/decisions/training.md
+// another batch, a run that starts again would have other bits. docs/decisions/batch-size.md
 
 #include "holdfast/train/find_batch.h"
 

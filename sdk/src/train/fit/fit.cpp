@@ -1,5 +1,5 @@
 // What fit() does at its beginning, at a step, at an epoch's end and at its own end. The loop is in fit_course.cpp.
-// docs/decisions/training.md
+// docs/decisions/training-loop.md
 
 #include <fmt/format.h>
 

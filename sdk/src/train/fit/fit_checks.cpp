@@ -1,5 +1,5 @@
 // A mistake in a call of fit() costs a sentence here, and hours of training if it is noticed later or never.
-// docs/decisions/training.md
+// docs/decisions/losses.md
 
 #include "train/fit/fit_checks.h"
 

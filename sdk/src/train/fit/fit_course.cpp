@@ -1,6 +1,6 @@
 // fit() is one loop: data, step, callbacks, savepoint. Whatever ends a generation throws through here, and the loop
 // goes on from the state that the next generation agrees on. Everything that it needs to know for that is in the state.
-// The loop is turned inside out, so that a program can have its own body in it. docs/decisions/training.md
+// The loop is turned inside out, so that a program can have its own body in it. docs/decisions/training-loop.md
 
 #include "train/fit/fit_course.h"
 
@@ -203,7 +203,7 @@ void FitCourse::open_data() {
 }
 
 // Before a step, on every rank alike: the number of replicas is that of the generation, or stands in a list that all
-// ranks were given. docs/decisions/training.md
+// ranks were given. docs/decisions/batch-size.md
 void FitCourse::settle_batch() {
   if (!record().per_replica) return;
   const std::int64_t step = training_.state.step;

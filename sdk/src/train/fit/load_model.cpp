@@ -1,5 +1,5 @@
 // Kept apart from snapshot.cpp, so that programs that only handle savepoints need not link the layers.
-// docs/decisions/runs.md
+// docs/decisions/holdfast-run.md
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Other weights are another state, so loading them is a call of the run, as fit() is: a process that joins later gets
 // them with the state, and a run that starts again after it loads them again. So it is where the averages become the
-// weights: taking them twice is taking them once. docs/decisions/training.md
+// weights: taking them twice is taking them once. docs/decisions/calls.md
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Outputs are computed by all replicas in the shards of evaluate(), so that a sample's bits depend on its batch alone.
 // They are too large for the state. A process that joins after the call computes them again by itself, with the same
-// bits, as long as the weights are those of the call. docs/decisions/training.md
+// bits, as long as the weights are those of the call. docs/decisions/calls.md
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 // How a Trainer's samples get to where they are needed: loaded into the host's memory, kept on a device, or sent there
 // in advance. Samples on a device stay there for all generations, since no bit of them changes.
-// docs/decisions/data.md
+// docs/decisions/loading.md
 
 #include <cstdint>
 #include <memory>

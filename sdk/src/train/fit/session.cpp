@@ -1,5 +1,5 @@
 // Calls are numbered in the state. So a process that joins late, or a program that is started again, passes the
-// finished calls with their recorded results. docs/decisions/training.md
+// finished calls with their recorded results. docs/decisions/calls.md
 
 #include "train/fit/session.h"
 
@@ -247,7 +247,7 @@ void Trainer::Session::begin_next_generation(const CallRecord& call) {
 }
 
 // A fit() that ended by its epochs goes on as one that had more from the start. All ranks do the same, since all have
-// the same state. docs/decisions/runs.md
+// the same state. docs/decisions/training-loop.md
 void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
   if (epochs <= record_of(call).epochs) return;
   if (generation_.has_ended()) {

@@ -2,7 +2,7 @@
 
 // What a Trainer is inside: the numbered fit() and evaluate() calls of a run. Each call goes on from wherever the state
 // is, and again after each failure, until the state says that it is finished. How replicas meet, agree and save is in
-// generation.h, agreement.h and saver.h. docs/decisions/training.md
+// generation.h, agreement.h and saver.h. docs/decisions/calls.md
 
 #include <cstdint>
 #include <exception>

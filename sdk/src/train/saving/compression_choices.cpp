@@ -1,6 +1,6 @@
 // Which compression is quicker depends on the disk and on the moment, so it is measured once and recorded: otherwise
 // the files of one run would change their kind from start to start. A failure here costs only speed, so it never fails
-// a savepoint. docs/decisions/savepoints.md
+// a savepoint. docs/decisions/compression.md
 
 #include "train/saving/compression_choices.h"
 

@@ -2,7 +2,7 @@
 
 // What SavepointCompression::automatic means in each folder. It is measured before the first savepoint there, and
 // recorded in "compression.json" next to the savepoints. Later starts read the record, so that one run makes one kind
-// of file. docs/decisions/savepoints.md
+// of file. docs/decisions/compression.md
 
 #include <cstdint>
 #include <functional>

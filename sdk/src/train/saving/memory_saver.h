@@ -1,7 +1,7 @@
 #pragma once
 
 // Keeps copies of the state in memory that outlives this process, so that a run whose replicas all die can go on
-// without a savepoint. It does so as often as costs a small share of the time. docs/decisions/savepoints.md
+// without a savepoint. It does so as often as costs a small share of the time. docs/decisions/wrong-numbers.md
 
 #include "train/agreement/agreement.h"
 #include "train/saving/memory_snapshot_keeper.h"

@@ -1,6 +1,6 @@
 // The run may go on from a copy after this process is dead, so a copy must be right before it counts: what arrived on
 // the host is digested there and compared with what the device held. That, and the check for NaN, happens on a thread
-// of its own while training goes on. docs/decisions/devices.md
+// of its own while training goes on. docs/decisions/device-copies.md
 
 #include "train/saving/memory_snapshot_keeper.h"
 

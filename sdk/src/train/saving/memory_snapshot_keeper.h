@@ -2,7 +2,7 @@
 
 // Copies a device's state into memory that outlives this process, while training goes on. A copy counts only after it
 // has arrived and is the same as what the device held. A copy that should be finite and is not is dropped, with a
-// warning. docs/decisions/devices.md
+// warning. docs/decisions/device-copies.md
 
 #include <chrono>
 #include <cstdint>

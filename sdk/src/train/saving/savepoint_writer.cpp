@@ -1,6 +1,6 @@
 // Two savepoints may be under way: one that is being written and one that waits. Each holds a copy of the state, so a
 // third would cost the memory of another copy. A failure is kept until the training thread asks for it, because only
-// training can decide whether it matters. docs/decisions/savepoints.md
+// training can decide whether it matters. docs/decisions/savepoints-in-training.md
 
 #include "train/saving/savepoint_writer.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The thread that writes savepoints while training goes on, and the events that it reports.
-// docs/decisions/savepoints.md
+// docs/decisions/savepoints-in-training.md
 
 #include <condition_variable>
 #include <deque>

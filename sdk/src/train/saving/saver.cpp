@@ -1,6 +1,6 @@
 // Replicas compare their states before each savepoint, since the run may go back to it. A full or failing disk may have
 // room again the next time, so it costs only a savepoint. The last savepoint of fit() must succeed, because nothing
-// makes up for it. docs/decisions/savepoints.md
+// makes up for it. docs/decisions/savepoints-in-training.md
 
 #include "train/saving/saver.h"
 

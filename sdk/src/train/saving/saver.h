@@ -2,7 +2,7 @@
 
 // How a Trainer's state becomes savepoints: at the request of callbacks or of an operator, at a stop, and at the end of
 // fit(). Rank 0 writes, in a thread of its own while training goes on. Before that, all ranks compare their states.
-// docs/decisions/savepoints.md
+// docs/decisions/savepoints-in-training.md
 
 #include <functional>
 #include <memory>

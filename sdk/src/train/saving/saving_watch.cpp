@@ -1,5 +1,5 @@
 // Each operation is known by its thread, which makes one operation at a time. Why the oldest one is shown:
-// docs/decisions/recovery.md, "A writer that hangs is seen by the watchdog, and costs its process".
+// docs/decisions/hangs.md, "A writer that hangs is seen by the watchdog, and costs its process".
 
 #include "train/saving/saving_watch.h"
 

@@ -1,5 +1,5 @@
 // A run may go on with other frozen layers and another optimizer. The record of that call says so, and everything else
-// follows from it: the arrays of the state, and what a savepoint says of itself. docs/decisions/training.md
+// follows from it: the arrays of the state, and what a savepoint says of itself. docs/decisions/calls.md
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 // A copy of the weights of an earlier epoch, for callbacks that ask fit() to end with it. It is part of the training
-// state while a fit() may use it: replicas share it, compare it and save it. docs/decisions/training.md
+// state while a fit() may use it: replicas share it, compare it and save it. docs/decisions/training-loop.md
 
 #include <memory>
 #include <string>

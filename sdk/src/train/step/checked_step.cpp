@@ -1,6 +1,6 @@
 // The digests of both computations are part of the sum of the step, so a check that finds nothing costs no message of
 // its own. Which rank is right is found by computing again, with samples that are read anew: the samples themselves may
-// be what is wrong. docs/decisions/training.md
+// be what is wrong. docs/decisions/wrong-numbers.md
 
 #include "train/step/checked_step.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // A step in which some shards are computed by two ranks: nothing is applied before the ranks agree about gradients.
-// If they disagree, all compute the step again. docs/decisions/training.md
+// If they disagree, all compute the step again. docs/decisions/wrong-numbers.md
 
 #include <cstdint>
 #include <vector>

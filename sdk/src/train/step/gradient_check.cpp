@@ -1,6 +1,6 @@
 // Two ranks that disagree cannot know which is right, so the step is computed again, by three ranks if there are as
 // many. The majority of the second time is right, and whatever differed from it at either time was wrong. A rank that
-// is wrong once is found in this way; one that is wrong each time, only among three. docs/decisions/training.md
+// is wrong once is found in this way; one that is wrong each time, only among three. docs/decisions/wrong-numbers.md
 
 #include "train/step/gradient_check.h"
 

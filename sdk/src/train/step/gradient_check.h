@@ -3,7 +3,7 @@
 // Whether gradients are right: in some steps each rank computes shards of the rank before it once more, and the two
 // results are compared. This file decides which shards are drawn, what is exchanged, and which rank is believed;
 // CheckedStep does the work. All of it is a function of the run's seed, the step, the assignment of shards and the
-// digests. docs/decisions/training.md
+// digests. docs/decisions/wrong-numbers.md
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The penalties of regularizers, and constraints. They depend on the parameters alone, so they are no part of any
 // shard: each rank computes the same numbers, and adds the same gradient to the sum over all shards.
-// docs/decisions/training.md
+// docs/decisions/losses.md
 
 #include <array>
 #include <cmath>

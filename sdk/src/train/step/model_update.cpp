@@ -1,5 +1,5 @@
 // An update of a ModelTrainable: the gradient as the optimizer takes it, the optimizer's pass over the arenas, and what
-// follows from the parameters that it made. All ranks do the same with the same sums. docs/decisions/training.md
+// follows from the parameters that it made. All ranks do the same with the same sums. docs/decisions/optimizers.md
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // their own, and targets that a loss ignores. The gradients of all outputs are one sum, so the divisors must be known
 // before the backward pass. Each shard adds up its own on the host, in double; the sums of all shards are added in the
 // order of the shard tree, and every shard scales the gradients of its losses with the same numbers.
-// docs/decisions/data.md
+// docs/decisions/sample-weights.md
 
 #include <algorithm>
 #include <cmath>

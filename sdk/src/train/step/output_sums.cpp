@@ -3,7 +3,7 @@
 //
 // On the host a loss computes all rows of a shard at once, unless they have weights: then it computes them one after
 // another, so that any loss, also one of an application, can be weighted. What has weight 0 is not computed at all,
-// since what is masked may hold anything. See docs/decisions/data.md.
+// since what is masked may hold anything. See docs/decisions/sample-weights.md.
 
 #include "train/step/output_sums.h"
 

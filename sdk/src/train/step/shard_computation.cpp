@@ -1,7 +1,7 @@
 // Shards of one rank may run at once, each with a worker's own memory, in any order: the accumulator adds them in the
 // order of the shard tree, so that bits do not depend on which one ends first. What surrounds the arithmetic is here,
 // too: injected slowness, requests, checks, and gradients that go to other ranks before the shard is done. See
-// docs/decisions/training.md.
+// docs/decisions/sums.md.
 
 #include "train/step/shard_computation.h"
 

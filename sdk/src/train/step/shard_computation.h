@@ -1,7 +1,7 @@
 #pragma once
 
 // The shards of one rank in one generation: computes them on worker threads into the slots of the communicator, and
-// adds them there as far as the shard tree allows. docs/decisions/training.md
+// adds them there as far as the shard tree allows. docs/decisions/sums.md
 
 #include <cstdint>
 #include <memory>

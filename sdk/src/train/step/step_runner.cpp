@@ -1,5 +1,5 @@
 // One step of training, and what a generation needs for its steps. Nothing of the state changes before every rank has
-// the whole sum, so a failure before that point costs no rank its state. docs/decisions/training.md
+// the whole sum, so a failure before that point costs no rank its state. docs/decisions/sums.md
 
 #include "train/step/step_runner.h"
 

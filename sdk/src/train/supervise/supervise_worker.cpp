@@ -1,6 +1,6 @@
 // Training knows no watchdog: it talks to the interface Supervision (replica_context.h), which this file implements by
 // a recovery::Worker. Choices of the run come as JSON from the watchdog, or are settled here under `holdfast run`.
-// docs/decisions/runs.md
+// docs/decisions/holdfast-run.md
 
 #include "train/supervise/supervise_worker.h"
 

@@ -1,6 +1,6 @@
 // Activations on CUDA devices. Element-wise ones use the formulas of arithmetic/activations.h in one pass over memory.
 // A softmax takes a warp or a block for each row and subtracts the row's largest element first, so that no exponential
-// overflows. Its sums have an order that depends on the row's length alone. See docs/decisions/devices.md.
+// overflows. Its sums have an order that depends on the row's length alone. See docs/decisions/device-arithmetic.md.
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Batch normalization on CUDA devices (Ioffe and Szegedy, 2015), by kernels of ours: cuDNN does not state in
 // which order it adds, and these statistics are sums in double in one order. Mean and variance take one pass
-// over the input, normalizing takes a second one. docs/decisions/devices.md
+// over the input, normalizing takes a second one. docs/decisions/device-arithmetic.md
 
 #include <cmath>
 

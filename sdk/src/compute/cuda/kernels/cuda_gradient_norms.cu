@@ -1,7 +1,7 @@
 // Gradient clipping by norms on CUDA devices: squares are summed by chunks, the sums become a scale for each
 // range, and the scale multiplies the gradients. The order of addition is that of
 // arithmetic/gradient_clipping.h, so host and device get the same bits. The scales stay on the device, so no
-// thread waits for them. docs/decisions/training.md
+// thread waits for them. docs/decisions/optimizers.md
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Optimizers on CUDA devices, each in one pass over parameters, gradients and slots, because the speed of
 // memory limits them. The formula of an element is shared with the host (arithmetic/optimizers.h). Scalars
-// that need powers come from the host. docs/decisions/training.md
+// that need powers come from the host. docs/decisions/optimizers.md
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Pooling on CUDA devices, by kernels of ours: ties of a maximum go to the first element, and averages leave
 // padding out. A backward pass gathers, for each input, the windows that contain it. So sums have one order,
-// and no atomics are needed. docs/decisions/devices.md
+// and no atomics are needed. docs/decisions/device-arithmetic.md
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Rounds arrays to bf16 for products, and widens results back to f32. The rounding is our own code on the
 // bits (arithmetic/bfloat16.h), so that the host's tests have it too. A thread moves a group of elements that
-// fills one access of 16 bytes. docs/decisions/devices.md
+// fills one access of 16 bytes. docs/decisions/device-arithmetic.md
 
 #include "compute/arithmetic/bfloat16.h"
 #include "compute/cuda/products/bfloat16_arrays.h"

@@ -1,6 +1,6 @@
 // Convolution as products of matrices, for passes that cuDNN has no engine for: each window of an image
 // becomes a row of a column matrix, which is multiplied by the kernel (arithmetic/convolution.h). The column
-// matrix of a whole batch may be too large, so it is made of some images at a time. docs/decisions/devices.md
+// matrix of a whole batch may be too large, so it is made of some images at a time. docs/decisions/convolution.md
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 // Convolution on CUDA devices. Each pass takes cuDNN where the library has an engine whose sums have one
 // order, and otherwise products of matrices. The choice is made once, when the operation is made, and depends
-// on shape, device and library. docs/decisions/devices.md
+// on shape, device and library. docs/decisions/convolution.md
 
 #include "compute/cuda/products/cuda_convolution.h"
 

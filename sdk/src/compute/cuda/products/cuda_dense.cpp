@@ -1,6 +1,6 @@
 // A dense layer on CUDA devices: three products on cuBLASLt, and the bias gradient as sums of columns. At
 // bf16 input, kernel and output gradient are each a factor of two of these products. So each is rounded once,
-// when it is first needed, and kept until the backward passes are done. docs/decisions/devices.md
+// when it is first needed, and kept until the backward passes are done. docs/decisions/device-arithmetic.md
 
 #include <fmt/format.h>
 #include <memory>

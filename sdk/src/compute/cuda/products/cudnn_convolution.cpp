@@ -1,6 +1,6 @@
 // Builds one pass of a convolution as a cuDNN graph, chooses its engine and runs it. The engine is the first
 // one of the heuristic, and then of its fallback, that gives the same bits each time. Nothing is timed,
-// because timing would make the bits a matter of chance. docs/decisions/devices.md
+// because timing would make the bits a matter of chance. docs/decisions/convolution.md
 
 #include "compute/cuda/products/cudnn_convolution.h"
 

@@ -1,6 +1,6 @@
 // Wraps the descriptors of cuDNN's graph API, whose attributes are untyped arrays. While an engine is looked for, a
 // descriptor that the library cannot finalize is not an error: the next engine is tried. A lack of memory is an error,
-// because it may pass, and the choice would depend on the moment. See docs/decisions/devices.md.
+// because it may pass, and the choice would depend on the moment. See docs/decisions/convolution.md.
 
 #include "compute/cuda/products/cudnn_descriptor.h"
 

@@ -1,6 +1,6 @@
 // Convolution by kernels in which a thread sums one element, for shapes with groups, dilation or a depth that cuDNN has
 // no engine for. A thread of the kernel's gradient sums some rows of windows, and those sums are then added in one
-// order. See docs/decisions/devices.md.
+// order. See docs/decisions/convolution.md.
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // A matrix product on cuBLASLt. An algorithm may use only what the shape says: alignments are those of rows,
 // not of addresses, and sums that are split must be added in one order. So the choice, and with it the bits,
-// does not depend on where arrays lie or on timing. docs/decisions/devices.md
+// does not depend on where arrays lie or on timing. docs/decisions/device-arithmetic.md
 
 #include "compute/cuda/products/matrix_product.h"
 

@@ -2,7 +2,7 @@
 // faster than to the host by far, so training waits only for that. The second copy is allocated once, and only if a
 // sixteenth of the device's memory stays free. Otherwise training waits for the copy to the host. The digest is that of
 // the copy and not of the state: the copy is what is kept, so it is what replicas must compare.
-// See docs/decisions/devices.md.
+// See docs/decisions/device-copies.md.
 
 #include "compute/cuda/runtime/array_holder.h"
 

@@ -2,7 +2,7 @@
 
 // Holds the state of one moment: a second copy of arrays on the device. From there they travel to the host in a stream
 // of their own, while training goes on. Training's stream only makes the copy within the device.
-// See docs/decisions/devices.md.
+// See docs/decisions/device-copies.md.
 
 #include <cuda_runtime_api.h>
 #include <atomic>

@@ -1,6 +1,6 @@
 // Passes over arrays in which each element is computed by itself, and a gather that reads the host's memory. A kernel
 // that reads through the link waits nearly all the time. With as many blocks as usual it would keep all multiprocessors
-// from training's stream, so it has eight. See docs/decisions/devices.md.
+// from training's stream, so it has eight. See docs/decisions/device-copies.md.
 
 #include <algorithm>
 #include <cmath>

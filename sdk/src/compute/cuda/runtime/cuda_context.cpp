@@ -1,7 +1,7 @@
 // Every wait for the device polls an event until a deadline. CUDA's own waits have no deadline, so a kernel that hangs
 // would keep the process for good. After a wait in vain the device is lost: nothing is waited for or freed any more,
 // since cudaFree() would wait for the same kernel. The end of the process frees everything.
-// See docs/decisions/devices.md.
+// See docs/decisions/failing-devices.md.
 
 #include "compute/cuda/runtime/cuda_context.h"
 

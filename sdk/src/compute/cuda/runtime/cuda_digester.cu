@@ -1,6 +1,7 @@
 // Digests on the device: eight threads hash one leaf of 64 KiB, with one XXH3 accumulator each. Neither the list of
 // arrays nor the leaves' digests go through the device's copy engines. These may be busy with a snapshot or with
-// samples for longer than the digest takes, so kernels read and write the host's memory. See docs/decisions/devices.md.
+// samples for longer than the digest takes, so kernels read and write the host's memory.
+// See docs/decisions/device-copies.md.
 
 #include <algorithm>
 #include <string>

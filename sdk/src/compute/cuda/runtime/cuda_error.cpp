@@ -1,5 +1,5 @@
 // Which failure means what. The watchdog treats a device that failed differently from a setting that no new process can
-// repair, so each status must map to the right code. See docs/decisions/devices.md.
+// repair, so each status must map to the right code. See docs/decisions/failing-devices.md.
 
 #include "compute/cuda/runtime/cuda_error.h"
 

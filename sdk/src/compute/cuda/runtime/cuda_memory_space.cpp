@@ -1,6 +1,6 @@
 // Pinned host memory is copied directly, so that a large state travels as fast as the link allows. If memory cannot be
 // pinned, copies go through the staging ring: slower, but with a deadline, which CUDA's own copies of such memory do
-// not have. See docs/decisions/devices.md.
+// not have. See docs/decisions/device-copies.md.
 
 #include "compute/cuda/runtime/cuda_memory_space.h"
 

@@ -1,6 +1,6 @@
 // A batch without shuffling is one copy. A shuffled batch has as many runs as rows, and starting a copy takes longer
 // than a row does. So a kernel reads such rows through the link, with few blocks, since training's stream needs the
-// other multiprocessors. See docs/decisions/devices.md.
+// other multiprocessors. See docs/decisions/device-copies.md.
 
 #include "compute/cuda/runtime/cuda_row_feed.h"
 

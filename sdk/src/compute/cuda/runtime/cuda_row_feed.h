@@ -2,7 +2,7 @@
 
 // Sends rows of a pinned host array to the device in a stream of its own, so that samples travel while the device
 // computes. Two buffers alternate: one is filled while the other is read. Events decide which one is free, so nothing
-// waits. See docs/decisions/devices.md.
+// waits. See docs/decisions/loading.md.
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // A step has parts, between which gradients become ready. Each part is a graph of its own, followed by an event. One
 // graph with events in it would spare some launches, but what a stream waits for then is less clear.
-// See docs/decisions/devices.md.
+// See docs/decisions/nccl.md.
 
 #include "compute/cuda/runtime/graph_cache.h"
 

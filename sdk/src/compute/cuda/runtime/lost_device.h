@@ -4,7 +4,7 @@
 //
 // Freeing device memory, unpinning host memory and destroying some handles of the libraries wait for all work of the
 // device, without a deadline. A destructor that would do so checks this flag first, and leaves the resource to the end
-// of the process. See docs/decisions/devices.md.
+// of the process. See docs/decisions/failing-devices.md.
 
 #include <atomic>
 #include <memory>

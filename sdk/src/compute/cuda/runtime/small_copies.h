@@ -2,7 +2,7 @@
 
 // Copies of a few KiB from a device to the host, made by a kernel instead of the copy engine. The engine makes one copy
 // after another, whatever their streams, so the few bytes at the end of each step would wait until a whole snapshot has
-// arrived. See docs/decisions/devices.md.
+// arrived. See docs/decisions/device-copies.md.
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 // Copies from memory that is not pinned block inside CUDA without a deadline. So they go through pinned pieces, and
 // every wait is for an event, which context_.wait_for() gives up in time. While one piece travels, the host copies the
-// next. See docs/decisions/devices.md.
+// next. See docs/decisions/device-copies.md.
 
 #include "compute/cuda/runtime/staging_ring.h"
 

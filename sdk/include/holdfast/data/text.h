@@ -71,9 +71,9 @@ struct TextSplit {
 };
 
 // The content of a file, plain or compressed by gzip; the content decides which. Characters
-// leave out a UTF-8 byte order mark. Nothing else is changed: line ends stay as they are. Throws Error{not_found}, {refused} or {input_output} if the
-// file cannot be read, and Error{invalid_file} that names the file, the byte and the line of text that is not UTF-8 or
-// NUL, a damaged gzip stream, an empty file, and a content above the limit.
+// leave out a UTF-8 byte order mark. Nothing else is changed: line ends stay as they are. Throws Error{not_found},
+// {refused} or {input_output} if the file cannot be read, and Error{invalid_file} that names the file, the byte and the
+// line of text that is not UTF-8 or NUL, a damaged gzip stream, an empty file, and a content above the limit.
 Text read_text(const std::string& path, const TextOptions& options = {});
 
 struct TextEncoderOptions {

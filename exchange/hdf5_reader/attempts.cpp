@@ -1,6 +1,6 @@
 // Tries what a hijacked helper might try, one action a run. The tests start the helper itself for this, so that they
 // check the sandbox of the very program that is installed. Whatever an action needs is opened before the sandbox is
-// entered.
+// entered. docs/decisions/exchange.md
 
 #include "attempts.h"
 

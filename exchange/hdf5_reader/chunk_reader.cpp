@@ -1,6 +1,6 @@
 // Reads the raw chunks of a dataset and decodes them here instead of in HDF5's filter pipeline. HDF5 1.10 trusts the
 // length of a decoded chunk (see filters.h). Whole rows of chunks are read at once, so that each chunk is decoded
-// once.
+// once. docs/decisions/exchange.md
 
 #include "chunk_reader.h"
 

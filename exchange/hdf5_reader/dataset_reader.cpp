@@ -1,6 +1,6 @@
 // Checks what a dataset declares before anything is read or allocated for it. Compression allows small files to
 // declare huge arrays, so sizes are compared with the stored bytes. The order of the questions matters, because HDF5
-// acts on some of them.
+// acts on some of them. docs/decisions/exchange.md
 
 #include "dataset_reader.h"
 

@@ -3,6 +3,8 @@
 //
 //   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads whole|readable [PATH...]
 //   holdfast-hdf5-reader --try ACTION      enters the sandbox and tries a forbidden action; see attempts.h
+//
+// docs/decisions/exchange.md
 
 #include <fmt/format.h>
 #include <sys/mman.h>

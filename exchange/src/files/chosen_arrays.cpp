@@ -1,5 +1,6 @@
 // One class for each kind of file, as in any_file.cpp, but nothing is asked of arrays that were not chosen. HDF5 is
 // parsed twice: once for names and shapes, so that a missing array is named before anything large is read.
+// docs/decisions/array-files.md
 
 #include "holdfast/format/exchange/chosen_arrays.h"
 

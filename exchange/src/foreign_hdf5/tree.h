@@ -5,7 +5,7 @@
 // after a check of the file's structure (read_hdf5_tree).
 //
 // Content that has no place here is refused by name. Where a caller wants what can be read of a file, it is listed by
-// name instead. It is never left out without a word.
+// name instead. It is never left out without a word. docs/decisions/exchange.md
 
 #include <chrono>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Keras assigns an optimizer's variables by position, so one function gives their order for both directions. The names
-// are those of the table in keras_files/keras_optimizer_table.cpp.
+// are those of the table in keras_files/keras_optimizer_table.cpp. docs/decisions/exchange.md
 
 #include "keras/keras_optimizer_state.h"
 

@@ -1,6 +1,6 @@
 // A .keras archive comes from anybody, and its HDF5 weights must be in memory to be parsed. Keras stores members
 // uncompressed, so a member that expands a lot is refused before memory is allocated for it. The weights are parsed
-// like every HDF5 file of another program (foreign_file.h).
+// like every HDF5 file of another program (foreign_file.h). docs/decisions/exchange.md
 
 #include "keras_files/keras_archive.h"
 

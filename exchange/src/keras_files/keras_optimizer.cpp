@@ -1,6 +1,6 @@
 // Keras stores an optimizer's variables as one numbered list. Their meaning follows from the order in which each
 // class of optimizer creates its slots (keras_optimizer_table.h). Names are used only if the number and all shapes fit;
-// otherwise the numbers stay.
+// otherwise the numbers stay. docs/decisions/exchange.md
 
 #include "keras_files/keras_optimizer.h"
 

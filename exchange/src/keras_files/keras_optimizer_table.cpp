@@ -1,5 +1,5 @@
 // One row says all about an optimizer, so that the reader of Keras's lists and the writer of savepoints cannot
-// disagree. The slots and passes are those of each class's build() in Keras 3.
+// disagree. The slots and passes are those of each class's build() in Keras 3. docs/decisions/exchange.md
 
 #include "keras_files/keras_optimizer_table.h"
 

@@ -1,6 +1,6 @@
 // A layer's two forms differ in little: a name, a default, or whether samples count as an axis. A table of these
 // differences serves the reader and the writer, so the two cannot disagree, and a test can walk through it. Formulas of
-// the layers are compared with Keras's in tests/interop/keras_kinds_test.py.
+// the layers are compared with Keras's in tests/interop/keras_kinds_test.py. docs/decisions/exchange.md
 
 #include "keras_layers/keras_layer_table.h"
 

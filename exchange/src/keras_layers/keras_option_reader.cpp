@@ -1,5 +1,6 @@
 // Keras has more options than Holdfast. Each that Holdfast lacks must have its default, or else the model would compute
 // something else without a word. The file comes from anybody, so every number is checked before it is used.
+// docs/decisions/exchange.md
 
 #include "keras_layers/keras_option_reader.h"
 

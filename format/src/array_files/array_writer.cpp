@@ -1,6 +1,6 @@
 // The writing half of array_file.h: an atomic write of the pieces and of the structure around them. Threads encode and
 // write at the same time. They take runs in order, and a run gets its offset when all runs before it have theirs, so
-// the file is the same with any number of threads.
+// the file is the same with any number of threads. docs/decisions/savepoint-file.md
 
 #include <fmt/format.h>
 

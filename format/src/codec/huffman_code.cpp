@@ -1,6 +1,6 @@
 // Huffman's own algorithm may make words longer than the 11 bits that the format allows. Package-merge finds
 // the best code within the limit. Whole numbers and stable sorts only: the same counts give the same code on
-// every machine, and so the same savepoint.
+// every machine, and so the same savepoint. See docs/decisions/compression.md.
 
 #include "codec/huffman_code.h"
 

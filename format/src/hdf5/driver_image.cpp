@@ -1,5 +1,5 @@
 // A file driver for HDF5 that forwards every access to a DriverImage. HDF5 is C: an exception must not pass
-// through it, so each callback turns one into HDF5's failure value.
+// through it, so each callback turns one into HDF5's failure value. docs/decisions/savepoint-file.md
 
 #include "hdf5/driver_image.h"
 

@@ -2,6 +2,7 @@
 
 // Finds replicas that compute more slowly than the others, from the times that they count. balanced_shards() assigns
 // shards so that the slowest replica delays the others least. It reads no clock; it only remembers earlier samples.
+// See docs/decisions/shard-assignment.md.
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 
 // Finds the replica that hangs, from what the life pages say. It reads no clock: the caller passes the time, and
-// answers questions about suspects. It only remembers earlier looks.
+// answers questions about suspects. It only remembers earlier looks. See docs/decisions/hangs.md.
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Fields of NodeDef: the name, the operation, and the names of the nodes whose outputs it takes.
+// See docs/decisions/records.md.
 
 #include "callbacks/graph_definition.h"
 

@@ -9,7 +9,7 @@ LearningRateScheduler::LearningRateScheduler(Schedule schedule) : schedule_(std:
 }
 
 // Each rank calls the function for itself, and all must set the same rate. The rate of a schedule would be lost, so
-// set_learning_rate() refuses such an optimizer.
+// set_learning_rate() refuses such an optimizer. See docs/decisions/learning-rates.md.
 void LearningRateScheduler::on_epoch_begin(TrainingContext& context) {
   const std::optional<float> rate = context.learning_rate();
   if (!rate) {

@@ -1,6 +1,6 @@
 // One row of a terminal is written again and again, so it must never wrap: a second row could not be
 // taken back. The parts of the line are left out one by one until it fits. Elsewhere, as in a file,
-// whole lines are written rarely.
+// whole lines are written rarely. See docs/decisions/journal.md.
 
 #include "holdfast/observe/progress_line.h"
 

@@ -1,4 +1,5 @@
 // Counts as Keras does, so that a program that comes from there lowers its rate after the same epochs.
+// See docs/decisions/learning-rates.md.
 
 #include "holdfast/train/reduce_lr_on_plateau.h"
 

@@ -1,5 +1,5 @@
 // Values as TensorBoard's older messages have them (Summary.Value: simple_value, image, histo), which it converts when
-// it reads them. Only texts need a tensor and a plugin's name.
+// it reads them. Only texts need a tensor and a plugin's name. See docs/decisions/records.md.
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 //
 // Each shard is computed into a slot, which is a block of floats. As soon as both children of a node are complete, the
 // right one is added to the left one, and the slot of the right one is free again. In the end the covering nodes of the
-// rank's shards remain. Communicator::reduce() adds those of all ranks.
+// rank's shards remain. Communicator::reduce() adds those of all ranks. See docs/decisions/sums.md.
 
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
 // The tree is never built. A node is a range, and its children follow from its length, so any part of the tree can be
-// found from the number of shards alone.
+// found from the number of shards alone. See docs/decisions/sums.md.
 
 #include "collective/shard_tree.h"
 

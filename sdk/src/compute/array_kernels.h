@@ -4,7 +4,7 @@
 // back end implements these once, so that a new layer needs no code for a device.
 //
 // Arrays are f32, or i32 where integers are named. Calls queue work like the operations of backend.h, and need no
-// memory.
+// memory. See docs/decisions/models.md.
 
 #include <cstdint>
 #include <span>

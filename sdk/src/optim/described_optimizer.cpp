@@ -1,5 +1,5 @@
 // A description is compiled when it is first needed, because a constructor cannot call describe() of the class that is
-// being made. Only the numbers of a step are filled in afterwards.
+// being made. Only the numbers of a step are filled in afterwards. docs/decisions/optimizers.md
 
 #include "holdfast/optim/described_optimizer.h"
 

@@ -1,5 +1,5 @@
 // Adam that looks ahead. Its products depend on the step alone, so they are computed from it and are no part of the
-// state.
+// state. docs/decisions/optimizers.md
 
 #include "holdfast/optim/nadam.h"
 

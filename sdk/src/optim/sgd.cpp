@@ -1,6 +1,6 @@
 // The arithmetic of one element is shared by the host's loops and the CUDA kernels, so both compute the same bits
 // (compute/arithmetic/optimizers.h). The velocity contains the learning rate, as in Keras. In PyTorch it does not, so
-// the two differ after a change of the rate.
+// the two differ after a change of the rate. docs/decisions/optimizers.md
 
 #include "holdfast/optim/sgd.h"
 

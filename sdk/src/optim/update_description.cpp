@@ -1,5 +1,6 @@
 // The graph of a description has a node for each function. Each becomes an instruction, in the order of the graph, and
 // equal instructions are computed once. Nothing else is simplified: the formula that was written fixes the bits.
+// docs/decisions/optimizers.md
 
 #include "optim/update_description.h"
 

@@ -1,6 +1,7 @@
 #pragma once
 
 // Which arrays a module has, and a module of a worker that reads them where Holdfast keeps them.
+// docs/decisions/torch.md
 
 #include <torch/nn/module.h>
 

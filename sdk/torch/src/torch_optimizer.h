@@ -1,6 +1,6 @@
 #pragma once
 
-// An optimizer of LibTorch whose state lies in arenas of Holdfast.
+// An optimizer of LibTorch whose state lies in arenas of Holdfast. docs/decisions/torch.md
 
 #include <torch/optim/optimizer.h>
 

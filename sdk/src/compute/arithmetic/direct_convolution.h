@@ -1,7 +1,7 @@
 #pragma once
 
 // Convolution of any shape, one element at a time, for host and device: with groups, dilation and up to three spatial
-// axes. Arrays are those of ConvolutionOperation. Sums are f32 and have one order.
+// axes. Arrays are those of ConvolutionOperation. Sums are f32 and have one order. docs/decisions/convolution.md
 
 #include <cstdint>
 

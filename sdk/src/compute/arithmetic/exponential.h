@@ -16,6 +16,7 @@
 //   power                     0.8
 //
 // The polynomials are Chebyshev fits of the functions in the comments. A NaN gives a NaN.
+// docs/decisions/processor-loops.md
 
 #include "compute/arithmetic/float_bits.h"
 

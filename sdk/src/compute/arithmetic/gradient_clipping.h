@@ -4,7 +4,7 @@
 //
 // An array is cut into chunks, and the elements of a chunk are assigned to lanes. Each lane adds the squares of its
 // elements one after another; then the lanes are added in a tree. The sums of the chunks are added in the same way. All
-// sums are in double, in which the square of a float is exact.
+// sums are in double, in which the square of a float is exact. docs/decisions/optimizers.md
 
 #include <algorithm>
 #include <cmath>

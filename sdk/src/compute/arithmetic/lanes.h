@@ -2,7 +2,7 @@
 
 // The order of our sums over a row, for host and device: element i is added to lane i % 16, in order, and the lanes are
 // then added in pairs: 0 and 8, 1 and 9, and so on; then 0 and 4. It is a function of the length alone, so an
-// instruction set may add as many lanes at once as it has. Sums are in double.
+// instruction set may add as many lanes at once as it has. Sums are in double. docs/decisions/processor-loops.md
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // An instruction of its own reads its operands from the first-level cache and writes its result there, which takes more
 // time than an addition. So additions, subtractions and products that follow one another run in one loop, and so does
-// the sum of what they give. A chain runs where its last instruction stands.
+// the sum of what they give. A chain runs where its last instruction stands. docs/decisions/plans.md
 
 #include "compute/cpu/row_steps.h"
 

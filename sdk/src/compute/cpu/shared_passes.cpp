@@ -1,4 +1,5 @@
 // The threads are those that computed the shards and would wait otherwise: the pool's, and each one's team of OpenMP.
+// See docs/decisions/sums.md.
 
 #include "compute/cpu/shared_passes.h"
 

@@ -6,6 +6,8 @@
 // several threads may read the views.
 //
 //   free buffers --loading thread--> loaded batches, oldest first --next()--> the batch in use --next()--> free buffers
+//
+// docs/decisions/loading.md
 
 #include <chrono>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // Everything is computed at once, and not as samples are asked for: a shuffled batch touches as many blocks as it has
-// samples, and would take longer than a replica may read data.
+// samples, and would take longer than a replica may read data. See docs/decisions/caches.md.
 
 #include "holdfast/data/cached_outputs.h"
 

@@ -1,5 +1,6 @@
 // The readers of files are those of the holdfast command (exchange), which checks files of strangers. This source makes
 // tensors of what they return, and lies in the only folder of the SDK that includes their headers.
+// docs/decisions/array-files.md
 
 #include "holdfast/data/array_files.h"
 

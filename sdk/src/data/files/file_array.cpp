@@ -1,5 +1,5 @@
 // Rows are read with pread, not through a mapping: a file that becomes shorter is then an error and not a SIGBUS, and
-// the kernel keeps the pages that are used in both cases.
+// the kernel keeps the pages that are used in both cases. docs/decisions/array-files.md
 
 #include "data/files/file_array.h"
 

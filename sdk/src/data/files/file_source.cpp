@@ -1,5 +1,5 @@
 // A source of arrays that stay in their files. Its description is that of the same arrays in memory, so that a run may
-// go on with either.
+// go on with either. docs/decisions/array-files.md
 
 #include <fmt/format.h>
 

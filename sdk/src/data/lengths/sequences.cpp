@@ -1,6 +1,6 @@
 // Elements lie one sample after another, so that short samples take little memory. A row has room for the longest one,
 // because arrays of a data set have one shape; what follows needs to know nothing of lengths but padded() and
-// bucketed(), which read the input "length".
+// bucketed(), which read the input "length". See docs/decisions/sequences.md.
 
 #include "holdfast/data/sequences.h"
 

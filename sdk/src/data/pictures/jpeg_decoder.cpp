@@ -1,6 +1,7 @@
 // libjpeg reports failures by a function that must not return, so it jumps (longjmp). Each call of the library is made
 // in a function of its own that sets the place of the jump and has no object with a destructor; what owns memory lives
 // outside. Warnings end decoding too: the library goes on with gray pixels where a file is cut off.
+// docs/decisions/pictures.md
 
 #include "data/pictures/jpeg_decoder.h"
 

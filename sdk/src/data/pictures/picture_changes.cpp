@@ -1,5 +1,5 @@
 // Changes of size and of numbers. Each one names itself by all of its options, since a run that resumes must have the
-// same ones. augment() is in augment.cpp.
+// same ones. augment() is in augment.cpp. docs/decisions/pictures.md
 
 #include "holdfast/data/picture_changes.h"
 

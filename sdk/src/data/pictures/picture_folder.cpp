@@ -1,6 +1,6 @@
 // Folders of pictures come from outside, as archives that somebody packed. A link in one may lead to any file of the
 // machine, so links are followed only to files within the folder, once, while it is listed. Paths are resolved then,
-// and a file that has become a link since is refused.
+// and a file that has become a link since is refused. docs/decisions/pictures.md
 
 #include "data/pictures/picture_folder.h"
 

@@ -1,5 +1,5 @@
 // A picture that is not turned has the same columns in all rows, and the same rows in all columns. They are found once,
-// so shifts and flips take a few additions a pixel.
+// so shifts and flips take a few additions a pixel. docs/decisions/pictures.md
 
 #include "data/pictures/picture_motion.h"
 

@@ -1,5 +1,5 @@
 // Each change only says how a point of the result leads to one of the picture, as numbers of one projective map. So all
-// of them share one loop over pixels (picture_motion.h), which interpolates once.
+// of them share one loop over pixels (picture_motion.h), which interpolates once. docs/decisions/pictures.md
 
 #include "holdfast/data/picture_warps.h"
 

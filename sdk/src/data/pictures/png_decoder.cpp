@@ -1,6 +1,6 @@
 // libpng reports failures by a function that must not return, so it jumps (longjmp); see jpeg_decoder.cpp. Chunks that
 // do not change pixels are passed over, since libpng warns of color profiles and texts that harm nobody. Their
-// checksums still count.
+// checksums still count. docs/decisions/pictures.md
 
 #include "data/pictures/png_decoder.h"
 

@@ -1,5 +1,5 @@
 // A generator has a state that no savepoint could hold. So it runs once, and what it gave is kept: a function of the
-// position, as every source must be.
+// position, as every source must be. See docs/decisions/stages.md.
 
 #include "holdfast/data/generator.h"
 

@@ -1,5 +1,6 @@
 // Others mix a batch with a permutation of itself, so what a sample becomes depends on the batch. Here the partner is
 // drawn from the epoch by the position of the sample, and is loaded like it: the same on any number of replicas.
+// See docs/decisions/pictures.md.
 
 #include "data/stages/mixup_stage.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // One link of the chain of stages that a Dataset holds. A stage is immutable, except for caches that
-// lock themselves. Any thread may call load(), several at once.
+// lock themselves. Any thread may call load(), several at once. See docs/decisions/stages.md.
 
 #include <cstdint>
 #include <memory>

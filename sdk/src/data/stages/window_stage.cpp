@@ -1,5 +1,6 @@
 // A window is computed from the samples that it begins with and ends with whenever it is loaded. Overlapping windows
 // thus load a sample several times, and nothing is kept between loads that a savepoint would have to hold.
+// See docs/decisions/stages.md.
 
 #include "data/stages/window_stage.h"
 

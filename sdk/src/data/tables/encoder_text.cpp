@@ -1,5 +1,5 @@
 // An encoder as JSON. A text may come from anywhere, so each member is checked as the constructor of an encoder would:
-// one that was read can be applied without another look at it.
+// one that was read can be applied without another look at it. See docs/decisions/tables.md.
 
 #include <fmt/format.h>
 

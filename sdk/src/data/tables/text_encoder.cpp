@@ -1,5 +1,6 @@
 // A vocabulary is a sorted list of characters; an id is a place in it. Looking up is a table by code point, since a
 // text has millions of characters and few different ones. A text of JSON may come from anywhere, so it is checked.
+// See docs/decisions/tables.md.
 
 #include <fmt/format.h>
 

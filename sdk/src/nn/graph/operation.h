@@ -2,6 +2,7 @@
 
 // What layers are made of. An operation computes arrays from arrays, and describes its gradient with other operations.
 // It holds its options, and never numbers. A plan makes a kernel of it for one number of samples.
+// docs/decisions/models.md
 
 #include <memory>
 #include <optional>

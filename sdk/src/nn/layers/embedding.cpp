@@ -1,5 +1,6 @@
 // Both layers are functions of one table, so that its gradient follows from them. The type of an input tells ids from
 // vectors: a graph text needs no mark at the calls of a ReversibleEmbedding, and neither does a call of the layer.
+// docs/decisions/models.md
 
 #include "holdfast/nn/embedding.h"
 

@@ -1,4 +1,5 @@
 // Axes around that of the channels are joined, so that one formula of values serves any axis. Gradients follow from it.
+// docs/decisions/models.md
 
 #include "holdfast/nn/group_normalization.h"
 

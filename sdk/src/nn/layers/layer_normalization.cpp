@@ -1,4 +1,5 @@
 // Both layers are formulas of values, so that their gradients follow, and devices need no kernels of their own.
+// docs/decisions/models.md
 
 #include "holdfast/nn/layer_normalization.h"
 

@@ -1,5 +1,5 @@
 // New pixels are copies and weighted sums of parts of the value. So devices need no kernels for them, and gradients
-// follow from the parts.
+// follow from the parts. docs/decisions/models.md
 
 #include "holdfast/nn/up_sampling.h"
 

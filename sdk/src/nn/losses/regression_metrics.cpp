@@ -1,4 +1,5 @@
 // Most are a loss whose mean is reported. What is not a mean has sums, and a formula for the number of a whole epoch.
+// docs/decisions/losses.md
 
 #include "holdfast/nn/regression_metrics.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // A graph made ready for one number of samples: a kernel for each operation, and where the arrays lie. The memory
-// itself belongs to the caller, since plans for different numbers of samples never run at once.
+// itself belongs to the caller, since plans for different numbers of samples never run at once. docs/decisions/plans.md
 
 #include <functional>
 #include <memory>

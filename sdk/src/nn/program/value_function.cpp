@@ -1,5 +1,5 @@
 // What losses and metrics of values have in common. A Trainer runs their graphs with programs of its own; the one here
-// serves a single call, so that a loss or metric can be tested without a model.
+// serves a single call, so that a loss or metric can be tested without a model. docs/decisions/losses.md
 
 #include "nn/program/value_function.h"
 

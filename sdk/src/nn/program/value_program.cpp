@@ -1,7 +1,7 @@
 // The sum over the samples is a part of the graph, so its gradient is a single number, the scale. The outputs of the
 // model take the place of a parameter, because differentiate() makes gradients of parameters. Weights multiply within
 // the graph. What has weight 0 is replaced by zero before it is computed with, and its value and gradient afterwards:
-// a product with 0 would keep a NaN.
+// a product with 0 would keep a NaN. docs/decisions/losses.md
 
 #include "nn/program/value_program.h"
 

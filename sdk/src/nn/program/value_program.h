@@ -2,6 +2,7 @@
 
 // Runs losses and metrics that are functions of values: a small graph of their own, whose inputs are the outputs of a
 // model, the targets and the weights. A program belongs to one back end and is used by one thread at a time.
+// docs/decisions/losses.md
 
 #include <functional>
 #include <list>

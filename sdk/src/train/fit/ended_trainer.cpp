@@ -1,6 +1,7 @@
 // A process that begins in the middle of a run passes the calls of earlier Trainers by itself. It could not meet the
 // other ranks there: they have arrays of another model. So the record must be in the run directory before any rank
 // enters the next Trainer. It is small. The arrays are in the savepoint that the last fit() has left.
+// docs/decisions/calls.md
 
 #include "train/fit/ended_trainer.h"
 

@@ -3,6 +3,7 @@
 // Which batch each step of a fit() takes, and what an epoch is: a pass over the data, or a number of steps
 // (FitOptions::steps_per_epoch). The batch is a function of epoch and step alone, so nothing else needs to be saved.
 // With BatchPolicy::per_replica steps differ in size, and the record of the call has a cursor.
+// docs/decisions/batch-size.md
 
 #include <cstdint>
 

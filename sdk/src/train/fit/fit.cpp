@@ -17,7 +17,7 @@
 namespace holdfast {
 
 // A callback learns of a recovery through restore(), and not by a second on_fit_begin(): a run with a failure makes the
-// same calls as one without.
+// same calls as one without. docs/decisions/callbacks.md
 void Trainer::Session::begin_fit(FitContext& context) {
   // A process that joins later gets the callbacks' state from a peer, and with it what on_fit_begin() had done.
   const bool is_at_start = training_.state.epoch == 0 && training_.state.batch == 0;

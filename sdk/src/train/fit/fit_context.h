@@ -1,6 +1,6 @@
 #pragma once
 
-// What fit() shows its callbacks, and what they ask of it.
+// What fit() shows its callbacks, and what they ask of it. docs/decisions/callbacks.md
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Only a process can have its address space limited, and only a process may fail for want of memory without harm. The
 // child is forked, so the program need not be started again up to this point. It computes on a thread of its own: the
-// pool of OpenMP's threads that the caller may have is not copied.
+// pool of OpenMP's threads that the caller may have is not copied. docs/decisions/batch-size.md
 
 #include "train/fit/limited_trial.h"
 

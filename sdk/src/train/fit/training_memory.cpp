@@ -1,6 +1,6 @@
 // Each figure repeats what the object that allocates it does: a ModelTrainable its state and its workers, a
 // MemoryCommunicator its blocks, a BatchLoader its buffers. A test compares the sum with what a process takes, so a new
-// array that is forgotten here shows.
+// array that is forgotten here shows. docs/decisions/batch-size.md
 
 #include "holdfast/train/training_memory.h"
 

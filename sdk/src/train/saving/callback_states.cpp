@@ -1,5 +1,5 @@
 // Each rank collects the same states, since callbacks run on all ranks alike. A rank that takes over after a failure
-// therefore needs no message about them.
+// therefore needs no message about them. docs/decisions/callbacks.md
 
 #include "train/saving/callback_states.h"
 

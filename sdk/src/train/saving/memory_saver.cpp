@@ -1,5 +1,5 @@
 // A snapshot in memory costs a comparison of all replicas and a copy. On the host both are done at once; on a device
-// the copy travels while training goes on.
+// the copy travels while training goes on. docs/decisions/device-copies.md
 
 #include "train/saving/memory_saver.h"
 

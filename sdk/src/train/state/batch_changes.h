@@ -3,6 +3,7 @@
 // The list of changes of the batch under BatchPolicy::per_replica, as pure functions. A list has each number of
 // replicas once for as long as it holds: steps grow, and numbers that follow one another differ. So two runs that
 // took the same steps have the same list, however often a generation ended between two steps.
+// docs/decisions/batch-size.md
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
 // Arrays that follow each other and have one rule are one range. Elements do not depend on how arenas are cut, so the
 // bits are those of the rule alone. An optimizer that needs whole arrays has a range for each of them.
+// docs/decisions/optimizers.md
 
 #include "train/step/grouped_update.h"
 

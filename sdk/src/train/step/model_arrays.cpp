@@ -1,5 +1,6 @@
 // The arrays of a ModelTrainable. Which ones there are follows from the frozen layers and the names of the slots alone.
 // So a process that joins a run lays them out by a text, before it has the optimizer that made them.
+// docs/decisions/calls.md
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // All that can be wrong with losses and metrics is found here, before the first step: shapes, names, and functions of
-// values that describe nothing to train with. output_sums.cpp computes them.
+// values that describe nothing to train with. output_sums.cpp computes them. docs/decisions/losses.md
 
 #include "train/step/output_evaluation.h"
 

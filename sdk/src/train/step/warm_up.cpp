@@ -1,5 +1,6 @@
 // A first computation of some size loads kernels, makes plans and finds memory. It happens here, before the process
 // joins the others, so no rank waits for it. Nothing of the state changes, and the results are thrown away.
+// docs/decisions/recovery.md
 
 #include "train/step/warm_up.h"
 

@@ -1,5 +1,5 @@
 // A replica must know which supervise() call it was started for. Calls are told apart by their run directories, which
-// are compared as digests: a path may be long and have any characters.
+// are compared as digests: a path may be long and have any characters. docs/decisions/runs.md
 
 #include "train/supervise/program_calls.h"
 

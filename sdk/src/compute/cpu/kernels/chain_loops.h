@@ -2,6 +2,7 @@
 
 // See vector_kernels.h. Each sequence of functions has a loop of its own, which keeps what lies between them in
 // registers. Elements are worked on in groups of kLanes, in which the sum has the order of lanes.h.
+// docs/decisions/plans.md
 
 #ifdef __AVX2__
 #include <immintrin.h>

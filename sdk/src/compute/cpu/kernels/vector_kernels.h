@@ -12,7 +12,7 @@
 // the loops are in unnamed namespaces, and shared ones are always inlined (HOLDFAST_HOST_DEVICE).
 //
 // Arrays are f32 and need no alignment. Unless a comment says otherwise, outputs may be inputs but not overlap them
-// otherwise. Functions run on the calling thread and allocate nothing.
+// otherwise. Functions run on the calling thread and allocate nothing. docs/decisions/processor-loops.md
 
 #include <cstdint>
 #include <optional>

@@ -2,6 +2,7 @@
 
 // Sums over the rows of a matrix, for each column, of terms that a functor computes. Each chunk of rows is added by
 // blocks of its own; then the sums of the chunks are added. All sums are in double, and the extent fixes their order.
+// docs/decisions/device-arithmetic.md
 
 #include "compute/cuda/kernels/columns.h"
 #include "compute/cuda/runtime/cuda_launch.cuh"

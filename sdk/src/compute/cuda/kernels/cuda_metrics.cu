@@ -1,5 +1,5 @@
 // Metrics on a device are sums over rows or elements. cuda_sums.cuh adds them in an order that depends on the shape
-// alone, so that a metric has the same bits at each run.
+// alone, so that a metric has the same bits at each run. docs/decisions/device-arithmetic.md
 
 #include <cmath>
 

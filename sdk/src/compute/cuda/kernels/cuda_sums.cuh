@@ -2,6 +2,7 @@
 
 // Sums over samples in one order. Threads add their elements in a fixed order; then warps, blocks and grids are added
 // in fixed trees. The numbers of threads and blocks depend on the shape alone, never on the device.
+// docs/decisions/device-arithmetic.md
 
 #include <cstdint>
 

@@ -10,7 +10,7 @@
 // The engine is the first one of the library's heuristic, and then of its fallback, that gives the same bits each time
 // at the given precision. Engines that are compiled at run time are left out, because a machine may lack the compiler.
 // So the engine depends on the shape, the device and the library, never on timing. Its workspace may be as large as
-// copies of the images.
+// copies of the images. docs/decisions/convolution.md
 
 #include <array>
 #include <optional>

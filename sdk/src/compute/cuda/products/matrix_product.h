@@ -3,7 +3,7 @@
 // A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first one of the library's
 // heuristic that its check accepts and whose sums have one order. So it depends on the shape, the device and the
 // library, never on timing. At Precision::bf16 each run first rounds its factors into the workspace, unless the caller
-// passes rounded ones. The result is f32.
+// passes rounded ones. The result is f32. docs/decisions/device-arithmetic.md
 
 #include <memory>
 #include <string>

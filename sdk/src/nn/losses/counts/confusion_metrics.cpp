@@ -1,5 +1,5 @@
 // Each count is a sum of its own, with `where` in place of products: a target of any number but 0 is positive, and a
-// NaN among the outputs is larger than no threshold.
+// NaN among the outputs is larger than no threshold. docs/decisions/losses.md
 
 #include "holdfast/nn/confusion_metrics.h"
 

@@ -1,5 +1,5 @@
 // Three counts of each class are summed, from which Keras's formula makes a score when a number is reported. Only the
-// average of all counts ("micro") needs no sums of its own for each class.
+// average of all counts ("micro") needs no sums of its own for each class. docs/decisions/losses.md
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
 // The rows and columns of a confusion matrix add up to how often a class is target and output, and its diagonal is how
 // often it is both. These three are all that the formula needs, so the sums are three arrays instead of a matrix.
+// docs/decisions/losses.md
 
 #include "holdfast/nn/iou_metrics.h"
 

@@ -1,5 +1,5 @@
 // Sums are counts at each threshold (threshold_counts.h); the formulas of keras.metrics make the reported number of
-// them, in double.
+// them, in double. docs/decisions/losses.md
 
 #include "holdfast/nn/threshold_metrics.h"
 

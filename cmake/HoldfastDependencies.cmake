@@ -46,8 +46,8 @@ elseif(HOLDFAST_ARROW)
   message(FATAL_ERROR "HOLDFAST_ARROW is ${HOLDFAST_ARROW}, which has no libarrow, libparquet and headers of Arrow 24 or later; name the folder of pyarrow")
 endif()
 
-# LibTorch, for Holdfast::torch, where it is installed or in the folder of the Python package torch. Of the libraries of that
-# package, those for CUDA are not needed.
+# LibTorch, for Holdfast::torch, where it is installed or in the folder of the Python package torch. Its libraries for CUDA are
+# needed on devices alone.
 set(HOLDFAST_TORCH "" CACHE PATH "Folder of LibTorch or of the Python package torch, where it is not installed, to build Holdfast::torch")
 set(HOLDFAST_BUILDS_TORCH OFF)
 find_path(HOLDFAST_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h HINTS ${HOLDFAST_TORCH}/include)
@@ -144,6 +144,19 @@ if(HOLDFAST_CUDA)
     set(HOLDFAST_BUILDS_CUDA ON)
   elseif(NOT HOLDFAST_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "HOLDFAST_CUDA is ${HOLDFAST_CUDA}, but these are missing: ${HOLDFAST_CUDA_MISSING}; docs/gpu.md says where they are looked for")
+  endif()
+endif()
+# The part of LibTorch for CUDA lies beside the rest of it; Debian's has none.
+set(HOLDFAST_BUILDS_TORCH_CUDA OFF)
+if(HOLDFAST_BUILDS_TORCH AND HOLDFAST_BUILDS_CUDA)
+  cmake_path(GET HOLDFAST_TORCH_CPU_LIBRARY PARENT_PATH folder_of_torch)
+  find_library(HOLDFAST_TORCH_CUDA_LIBRARY torch_cuda HINTS ${folder_of_torch} NO_DEFAULT_PATH)
+  find_library(HOLDFAST_C10_CUDA_LIBRARY c10_cuda HINTS ${folder_of_torch} NO_DEFAULT_PATH)
+  if(HOLDFAST_TORCH_CUDA_LIBRARY AND HOLDFAST_C10_CUDA_LIBRARY AND EXISTS ${HOLDFAST_TORCH_INCLUDE}/c10/cuda/CUDAStream.h)
+    set(HOLDFAST_BUILDS_TORCH_CUDA ON)
+    message(STATUS "Holdfast: LibTorch on CUDA devices: yes, ${HOLDFAST_TORCH_CUDA_LIBRARY}")
+  else()
+    message(STATUS "Holdfast: LibTorch on CUDA devices: no, ${folder_of_torch} has no libtorch_cuda")
   endif()
 endif()
 if(HOLDFAST_BUILDS_CUDA)

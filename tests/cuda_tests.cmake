@@ -34,6 +34,17 @@ foreach(folder collective nccl_ranks)
                 INCLUDES ${sdk_sources})
 endforeach()
 
+# Modules of LibTorch. scripts/gpu-test runs the example as well (gpu/torch_commands.txt).
+if(HOLDFAST_BUILDS_TORCH_CUDA)
+  add_subdirectory(gpu/torch)
+  if(TARGET libtorch)
+    add_dependencies(gpu_tests libtorch)
+  endif()
+else()
+  add_test(NAME gpu_torch COMMAND sh -c "echo 'gpu_torch: SKIPPED: the LibTorch of the build has no part for CUDA (docs/torch.md)' >&2; exit 77")
+  set_tests_properties(gpu_torch PROPERTIES LABELS extra SKIP_RETURN_CODE 77)
+endif()
+
 file(GLOB emulation_sources CONFIGURE_DEPENDS emulation/*.cpp)
 add_library(holdfast_emulated_cuda STATIC ${emulation_sources} gpu/support/gpu_test.cpp)
 # Source by source, as the library that it stands for.

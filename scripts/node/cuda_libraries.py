@@ -110,6 +110,18 @@ def find_all(python):
     return [found for found in (find(package, folders) for package in PACKAGES) if found]
 
 
+# What Holdfast::torch is built with for devices. A package for processors lacks some.
+FILES_OF_TORCH = ("lib/libtorch_cuda.so", "lib/libc10_cuda.so", "lib/libtorch_cpu.so", "include/c10/cuda/CUDAStream.h")
+
+
+def find_torch(folders):
+    """The package torch in the first of `folders` that has one for CUDA; None when none has."""
+    for folder in folders:
+        if all((folder / "torch" / name).is_file() for name in FILES_OF_TORCH):
+            return folder / "torch"
+    return None
+
+
 def initial_cache(found):
     """The CMake variables for these packages."""
     lines = []

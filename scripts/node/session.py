@@ -155,11 +155,16 @@ def from_pip(session):
     cache.parent.mkdir(parents=True, exist_ok=True)
     try:
         found = cuda_libraries.find_all(session.arguments.python)
+        torch = cuda_libraries.find_torch(cuda_libraries.search_path(session.arguments.python))
     except (OSError, subprocess.SubprocessError):
-        found = []
+        found, torch = [], None
     for one in found:
         steps.say(f"{session.name}: {one.package.name} {one.version} of pip at {one.library}")
-    cache.write_text(cuda_libraries.initial_cache(found))
+    lines = cuda_libraries.initial_cache(found)
+    if torch:
+        steps.say(f"{session.name}: LibTorch of pip at {torch}")
+        lines += f'set(HOLDFAST_TORCH "{torch}" CACHE PATH "")\n'
+    cache.write_text(lines)
     return cache
 
 

@@ -250,6 +250,14 @@ class CudaFromPip(InFolder):
     def test_headers_without_a_library_are_not_enough(self):
         self.assertIsNone(cuda_libraries.find(cuda_libraries.PACKAGES[1], [self.site_packages()]))
 
+    def test_a_package_of_torch_for_processors_is_not_enough(self):
+        self.file("torch/lib/libtorch_cpu.so")
+        self.assertIsNone(cuda_libraries.find_torch([self.folder]))
+
+        for name in cuda_libraries.FILES_OF_TORCH:
+            self.file(f"torch/{name}")
+        self.assertEqual(cuda_libraries.find_torch([self.folder / "nothing", self.folder]), self.folder / "torch")
+
     def test_cupti_is_found_where_either_cuda_brings_it(self):
         for folder in ("cu13", "cuda_cupti"):
             with self.subTest(folder), tempfile.TemporaryDirectory(dir=self.folder) as site:
@@ -421,6 +429,7 @@ class Commands(InFolder):
     def test_those_of_this_repository_can_be_read(self):
         places = {"bin": "b", "work": "w", "out": "o", "python": "p", "limits": "l"}
         self.assertTrue(session.commands(ROOT / "tests/gpu/commands.txt", places))
+        self.assertTrue(session.commands(ROOT / "tests/gpu/torch_commands.txt", places))
         self.assertTrue(session.commands(ROOT / "bench/gpu/commands.txt", places))
 
     def test_benchmarks_fit_into_nine_minutes_beside_a_build(self):

@@ -65,7 +65,8 @@ at::Tensor DropoutImpl::forward(const at::Tensor& input) {
                   (mask_number << 40) | position);
     for (std::int64_t i = 0; i < elements; ++i) *values++ = (random.next_u32() >> 8) < dropped ? 0.0F : scale;
   }
-  return input * mask.to(input.scalar_type());
+  // On a device the mask is drawn here, too, and sent there.
+  return input * mask.to(input.device(), input.scalar_type());
 }
 
 // LibTorch prints a module with its parts, and its own dropout shows the rate too.

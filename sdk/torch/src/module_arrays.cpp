@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "holdfast/base/error.h"
+#include "torch_device.h"
 
 namespace holdfast::torch {
 namespace {
@@ -65,8 +66,8 @@ std::string hex_of(const at::Tensor& tensor) {
 void require_host(const std::string& name, const at::Tensor& tensor) {
   if (tensor.device().is_cpu() && tensor.layout() == at::kStrided) return;
   throw Error(ErrorCode::unsupported,
-              fmt::format("\"{}\" of the module is a tensor on {} or without strides; Holdfast trains dense tensors in "
-                          "the memory of the host",
+              fmt::format("\"{}\" of the module is a tensor on {} or without strides; Holdfast takes modules of dense "
+                          "tensors in the memory of the host, and moves them to the device of the run",
                           name, tensor.device().str()));
 }
 
@@ -136,13 +137,13 @@ ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
   }
 }
 
-std::vector<at::Tensor> views_of(const ArenaLayout& layout, std::span<float> arena) {
+std::vector<at::Tensor> views_of(const ArenaLayout& layout, std::span<float> arena, at::Device place) {
   std::vector<at::Tensor> views;
   for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
     const ArenaEntry& of = layout.entries()[entry];
     const auto extents = of.shape.extents();
-    views.push_back(
-        at::from_blob(layout.view(arena, entry).data(), at::IntArrayRef(extents.data(), extents.size()), at::kFloat));
+    views.push_back(tensor_at(layout.view(arena, entry).data(), at::IntArrayRef(extents.data(), extents.size()),
+                              at::kFloat, place));
   }
   return views;
 }
@@ -187,7 +188,7 @@ WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const Mo
 }
 
 static std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& some,
-                                              const std::vector<at::Tensor>& others) {
+                                              const std::vector<at::Tensor>& others = {}) {
   std::vector<std::uint32_t> versions;
   for (const std::vector<at::Tensor>* tensors : {&some, &others}) {
     for (const at::Tensor& tensor : *tensors) versions.push_back(static_cast<std::uint32_t>(tensor._version()));
@@ -195,9 +196,15 @@ static std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& som
   return versions;
 }
 
+void WorkerModule::move_to(at::Device place) {
+  module_->to(place);
+  device_ = place;
+}
+
 void WorkerModule::view(std::span<float> parameters, std::span<float> frozen) {
-  const std::vector<at::Tensor> of_parameters = views_of(arrays_->parameters, parameters);
-  const std::vector<at::Tensor> of_frozen = views_of(arrays_->frozen, frozen);
+  const at::Device place = device_.value_or(at::kCPU);
+  const std::vector<at::Tensor> of_parameters = views_of(arrays_->parameters, parameters, place);
+  const std::vector<at::Tensor> of_frozen = views_of(arrays_->frozen, frozen, place);
   for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].set_data(of_parameters[i]);
   for (std::size_t i = 0; i < frozen_.size(); ++i) frozen_[i].set_data(of_frozen[i]);
 }
@@ -223,22 +230,41 @@ void WorkerModule::set_buffers(std::span<const float> buffers, std::int64_t step
     const std::span<const float> from = arrays_->buffers.view(buffers, i);
     at::Tensor& to = buffers_[i];
     if (from.empty()) continue;
-    if (to.is_contiguous()) {
+    if (device_) {
+      to.copy_(tensor_at(from.data(), to.sizes(), at::kFloat, *device_));
+    } else if (to.is_contiguous()) {
       std::memcpy(to.data_ptr<float>(), from.data(), from.size_bytes());
     } else {
       to.copy_(at::from_blob(const_cast<float*>(from.data()), to.sizes(), at::kFloat));
     }
   }
   for (std::size_t i = 0; i < counters_.size(); ++i) {
-    *counters_[i].data_ptr<std::int64_t>() = arrays_->counter_starts[i] + steps;
+    const std::int64_t count = arrays_->counter_starts[i] + steps;
+    if (device_) {
+      counters_[i].fill_(count);
+    } else {
+      *counters_[i].data_ptr<std::int64_t>() = count;
+    }
   }
   steps_ = steps;
   versions_ = versions_of(parameters_, frozen_);
+  constant_versions_ = versions_of(constants_);
 }
 
-std::string WorkerModule::forbidden_change() const {
+std::vector<at::Tensor> WorkerModule::counted() const {
+  std::vector<at::Tensor> counted;
+  for (std::size_t i = 0; i < counters_.size(); ++i) {
+    counted.push_back((counters_[i].detach() - (arrays_->counter_starts[i] + steps_)).to(at::kFloat));
+  }
+  return counted;
+}
+
+std::string WorkerModule::forbidden_change(std::span<const float> counted) const {
+  const std::vector<std::uint32_t> versions_of_constants = versions_of(constants_);
   for (std::size_t i = 0; i < constants_.size(); ++i) {
-    if (hex_of(constants_[i]) != arrays_->constants[i].bytes) {
+    // To look at the bytes of a device would be a wait for each.
+    if (device_ ? versions_of_constants[i] != constant_versions_[i]
+                : hex_of(constants_[i]) != arrays_->constants[i].bytes) {
       return fmt::format(
           "the integer buffer \"{}\", which savepoints cannot hold; count in an f32 buffer, or leave it "
           "as it was made",
@@ -246,8 +272,7 @@ std::string WorkerModule::forbidden_change() const {
     }
   }
   for (std::size_t i = 0; i < counters_.size(); ++i) {
-    const std::int64_t count = *counters_[i].data_ptr<std::int64_t>() - arrays_->counter_starts[i];
-    if (count == steps_ || count == steps_ + 1) continue;
+    if (counted[i] == 0 || counted[i] == 1) continue;
     return fmt::format("the counter \"{}\" by another number than 0 or 1; call the layer once in forward()",
                        arrays_->counters[i]);
   }
@@ -264,7 +289,26 @@ std::string WorkerModule::forbidden_change() const {
   return "";
 }
 
+// The same without a look at the numbers from here, which would be a wait for each buffer.
+void WorkerModule::queue_changed_buffers(std::span<float> to, std::span<const float> before, float part) const {
+  const at::NoGradGuard no_gradients;
+  const std::size_t floats = arrays_->buffers.float_count();
+  const auto at_device = [&](const float* data, at::IntArrayRef sizes) {
+    return tensor_at(data, sizes, at::kFloat, *device_);
+  };
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const std::span<const float> then = arrays_->buffers.view(before, i);
+    if (then.empty()) continue;
+    const at::Tensor now = buffers_[i].detach().contiguous();
+    const at::Tensor differs = now.view(at::kInt).ne(at_device(then.data(), now.sizes()).view(at::kInt)).any();
+    const std::span<float> changed = arrays_->buffers.view(to.first(floats), i);
+    at_device(changed.data(), now.sizes()).copy_(at::where(differs, now * part, at::zeros({}, now.options())));
+    at_device(to.data() + floats + i, {}).copy_(differs.to(at::kFloat) * part);
+  }
+}
+
 void WorkerModule::write_changed_buffers(std::span<float> to, std::span<const float> before, float part) const {
+  if (device_) return queue_changed_buffers(to, before, part);
   const std::size_t floats = arrays_->buffers.float_count();
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const at::Tensor now = buffers_[i].detach().contiguous();

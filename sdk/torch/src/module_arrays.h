@@ -46,16 +46,21 @@ class WorkerModule {
   // Throws Error{invalid_argument} if the module has other arrays than `arrays`, which must outlive this object.
   WorkerModule(std::shared_ptr<::torch::nn::Module> module, const ModuleArrays& arrays);
 
+  // Moves all that the module holds to a device, whose arenas the functions below then get. Call it before view().
+  void move_to(at::Device place);
   // The arenas must stay where they are. Nothing is copied.
   void view(std::span<float> parameters, std::span<float> frozen);
   // Copies what the module holds now.
   void read_initial(std::span<float> parameters, std::span<float> frozen, std::span<float> buffers) const;
   // Before forward(): the state's buffers, and counters as after so many steps.
   void set_buffers(std::span<const float> buffers, std::int64_t steps);
-  // After forward(): what it may not have changed, in words; empty if there is nothing.
-  std::string forbidden_change() const;
+  // After forward(): what each counter has counted since set_buffers().
+  std::vector<at::Tensor> counted() const;
+  // After forward(): what it may not have changed, in words; empty if there is nothing. `counted` are the values of
+  // counted().
+  std::string forbidden_change(std::span<const float> counted) const;
   // After forward(): the f32 buffers that differ from `before`, times `part`, then for each buffer `part` if it
-  // differs. All else is left as it is.
+  // differs. All else is left as it is. On a device it is queued.
   void write_changed_buffers(std::span<float> to, std::span<const float> before, float part) const;
 
   ::torch::nn::Module& module() { return *module_; }
@@ -66,21 +71,25 @@ class WorkerModule {
   void set_training(bool training);
 
  private:
+  void queue_changed_buffers(std::span<float> to, std::span<const float> before, float part) const;
+
   const ModuleArrays* arrays_;
   std::shared_ptr<::torch::nn::Module> module_;
+  std::optional<at::Device> device_;  // after move_to()
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> frozen_;
   std::vector<at::Tensor> buffers_;
   std::vector<at::Tensor> counters_;
   std::vector<at::Tensor> constants_;
   std::int64_t steps_ = 0;
-  std::vector<std::uint32_t> versions_;  // of parameters and frozen arrays, before forward()
+  std::vector<std::uint32_t> versions_;           // of parameters and frozen arrays, before forward()
+  std::vector<std::uint32_t> constant_versions_;  // likewise
   // Each part, before its own parts, and whether it was in train() when the module was made.
   std::vector<std::pair<std::shared_ptr<::torch::nn::Module>, bool>> modes_;
   std::optional<bool> is_training_;
 };
 
 // Views of an arena as tensors, one for each entry.
-std::vector<at::Tensor> views_of(const ArenaLayout& layout, std::span<float> arena);
+std::vector<at::Tensor> views_of(const ArenaLayout& layout, std::span<float> arena, at::Device place = at::kCPU);
 
 }  // namespace holdfast::torch

@@ -1,7 +1,8 @@
 // A shard is computed by the module of its worker, with gradients from torch::autograd::grad(): they are tensors of
 // their own, so that workers whose modules share parameters may run at once. After the gradients each shard writes a
 // tail, which is summed with them: for each parameter whether the shard used it, the buffers that forward() changed
-// times the shard's part of the batch, and for each buffer that part if it changed. docs/decisions/torch.md
+// times the shard's part of the batch, and for each buffer that part if it changed. On a device all of this is queued,
+// and the host waits once, for the numbers that it needs. docs/decisions/torch.md
 
 #include "module_training.h"
 
@@ -35,6 +36,7 @@
 #include "shard_tensors.h"
 #include "torch_optimizer.h"
 #include "train/step/grouped_update.h"
+#include "train/step/output_sums.h"
 
 namespace holdfast::torch {
 std::mutex& generator_lock() {
@@ -169,13 +171,22 @@ void AnyTrainableModule::Implementation::clear_padding(std::span<float> gradient
 
 // Once: the state must stay where it is when a later generation needs more workers.
 void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
-  parameters.assign(parameter_floats, 0.0F);
-  frozen.assign(arrays->frozen.float_count(), 0.0F);
-  buffers.assign(buffer_floats, 0.0F);
-  counts.assign(arrays->parameters.entries().size(), 0.0F);
-  backend = compute::make_cpu_backend(asked.threads_per_shard);
+  if (asked.device == "cpu") {
+    backend = compute::make_cpu_backend(asked.threads_per_shard);
+  } else {
+    backend = compute::make_cuda_backend(asked.device, asked.precision);
+    device = torch_device_maker()(asked.device, *backend);
+  }
+  const auto arena = [&](std::size_t floats) { return Arena{memory().allocate(floats), floats}; };
+  parameters = arena(parameter_floats);
+  frozen = arena(arrays->frozen.float_count());
+  buffers = arena(buffer_floats);
+  counts = arena(arrays->parameters.entries().size());
   const std::size_t slot_count = optimizer ? optimizer->slot_names().size() : functions.optimizer->slot_names().size();
-  slots.assign(slot_count, ArenaFloats(parameter_floats));
+  for (std::size_t slot = 0; slot < slot_count; ++slot) {
+    slots.push_back(arena(parameter_floats));
+    slot_spans.push_back(slots.back().span());
+  }
   std::vector<compute::NormRange> ranges;
   std::vector<std::string> names;
   for (const ArenaEntry& entry : arrays->parameters.entries()) {
@@ -184,9 +195,9 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
   }
   const GradientClipping clipping = optimizer ? functions.clipping : functions.optimizer->clipping();
   if (clipping.value || clipping.norm || clipping.global_norm) {
-    clipper.emplace(clipping, std::move(ranges), parameter_floats, host_memory(), nullptr);
+    clipper.emplace(clipping, std::move(ranges), parameter_floats, memory(), backend->device_kernels());
   }
-  if (optimizer) return optimizer->view(parameters, {slots.begin(), slots.end()}, counts);
+  if (optimizer) return optimizer->view(parameters.span(), slot_spans, place());
   if (!functions.optimizer->parameter_rules().is_empty() || functions.optimizer->needs_whole_arrays()) {
     grouped.emplace(*functions.optimizer, arrays->parameters, names);
   }
@@ -195,12 +206,7 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
 // LibTorch refuses operations that have no deterministic form, and torch_errors.cpp says so. Some are quicker without:
 // a step that is repeated after a failure would then have other bits.
 void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
-  if (asked.device != "cpu") {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("a module of LibTorch is trained on the CPU, and this run asks for {}; give "
-                            "SuperviseOptions::devices {{\"cpu\"}}",
-                            asked.device));
-  }
+  if (asked.device != "cpu") require_torch_device(asked);
   threads_per_shard = asked.threads_per_shard;
   threads = asked.count * asked.threads_per_shard;
   use_threads_in_openblas(threads_per_shard);
@@ -212,10 +218,18 @@ void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
   // Memory that an operation does not fill is an error of the module, and to fill it takes time in each step.
   context.setDeterministicFillUninitializedMemory(false);
 #endif
-  if (parameters.empty()) allocate(asked);
+  if (asked.device != "cpu") {
+    // LibTorch's own default is f32 for products and tf32 for convolutions.
+    context.setAllowTF32CuBLAS(asked.precision == Precision::tf32);
+    context.setAllowTF32CuDNN(asked.precision == Precision::tf32);
+  }
+  if (!backend) allocate(asked);
+  const std::shared_ptr<void> scope = enter();
   while (static_cast<int>(workers.size()) < asked.count) {
     workers.emplace_back(workers.empty() ? first : made_module(), *arrays);
-    workers.back().view(parameters, frozen);
+    if (device) with_errors_of_torch("the move to the device", [&] { workers.back().move_to(place()); });
+    workers.back().view(parameters.span(), frozen.span());
+    if (device) rows.push_back({compute::GrowingFloats(memory()), compute::GrowingFloats(memory())});
   }
 }
 
@@ -225,15 +239,32 @@ WorkerModule& AnyTrainableModule::Implementation::worker(const ShardBatch& shard
   return workers[static_cast<std::size_t>(shard.worker)];
 }
 
+ShardBatch AnyTrainableModule::Implementation::placed(const ShardBatch& shard) {
+  ShardBatch placed = shard;
+  if (!device || shard.is_on_device) return placed;
+  const auto moved = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
+    if (from.empty()) return {};
+    to.grow_to(from.size());
+    store(from, {to.data(), from.size()});
+    return {to.data(), from.size()};
+  };
+  HOLDFAST_ASSERT(shard.worker >= 0 && shard.worker < static_cast<int>(rows.size()));
+  Rows& of_worker = rows[static_cast<std::size_t>(shard.worker)];
+  placed.features = moved(shard.features, of_worker.features);
+  placed.targets = moved(shard.targets, of_worker.targets);
+  placed.is_on_device = true;
+  return placed;
+}
+
 Batch AnyTrainableModule::Implementation::batch_of(const ShardBatch& shard) const {
   const RowLayout inputs = layout_of(shard.input_layout, functions.inputs);
   std::vector<NamedTensor> of_targets;
   if (!shard.targets.empty() || shard.target_layout != nullptr) {
     const RowLayout targets = layout_of(shard.target_layout, functions.targets);
     const std::size_t weights = shard.has_sample_weights ? 1 : 0;
-    of_targets = tensors_of(shard.targets, targets, shard.samples, targets.arrays().size() - weights);
+    of_targets = tensors_of(shard.targets, targets, shard.samples, targets.arrays().size() - weights, place());
   }
-  return {tensors_of(shard.features, inputs, shard.samples, inputs.arrays().size()), std::move(of_targets),
+  return {tensors_of(shard.features, inputs, shard.samples, inputs.arrays().size(), place()), std::move(of_targets),
           shard.samples};
 }
 
@@ -241,14 +272,14 @@ Batch AnyTrainableModule::Implementation::batch_of(const ShardBatch& shard) cons
 at::Tensor AnyTrainableModule::Implementation::weights_of(const ShardBatch& shard) const {
   if (!shard.has_sample_weights) return {};
   const std::size_t last = shard.target_layout->arrays().size() - 1;
-  return tensors_of(shard.targets, *shard.target_layout, shard.samples, last + 1)[last]
+  return tensors_of(shard.targets, *shard.target_layout, shard.samples, last + 1, place())[last]
       .tensor.to(at::kFloat)
       .reshape({shard.samples});
 }
 
 // The sum over the samples, weighted if there are weights, of what a loss or metric returned.
-float AnyTrainableModule::Implementation::sum_of(const at::Tensor& values, const ShardBatch& shard,
-                                                 const at::Tensor& weights, const std::string& what) const {
+Reading AnyTrainableModule::Implementation::sum_of(const at::Tensor& values, const ShardBatch& shard,
+                                                   const at::Tensor& weights, const std::string& what) const {
   const bool is_mean = values.defined() && values.dim() == 0;
   const bool is_each = values.defined() && values.dim() == 1 && values.size(0) == shard.samples;
   if (!is_mean && !is_each) {
@@ -264,22 +295,61 @@ float AnyTrainableModule::Implementation::sum_of(const at::Tensor& values, const
                     what));
   }
   const at::Tensor floats = values.detach().to(at::kFloat);
-  if (is_mean) return floats.item<float>() * static_cast<float>(shard.samples);
-  return (weights.defined() ? floats * weights : floats).sum().item<float>();
+  if (is_mean) return {floats, static_cast<float>(shard.samples)};
+  return {(weights.defined() ? floats * weights : floats).sum()};
 }
 
-void AnyTrainableModule::Implementation::write_sums(const Outputs& outputs, const at::Tensor& loss, const Batch& batch,
-                                                    const ShardBatch& shard, std::span<float> sums) const {
+std::vector<Reading> AnyTrainableModule::Implementation::sums_of(const Outputs& outputs, const at::Tensor& loss,
+                                                                 const Batch& batch, const ShardBatch& shard) const {
   const at::NoGradGuard no_gradients;
   const at::Tensor weights = weights_of(shard);
-  sums[0] = sum_of(loss, shard, weights, "loss");
-  for (std::size_t i = 0; i < functions.metrics.size(); ++i) {
-    const Metric& metric = functions.metrics[i];
+  std::vector<Reading> sums{sum_of(loss, shard, weights, "loss")};
+  for (const Metric& metric : functions.metrics) {
     const at::Tensor values =
         with_errors_of_torch(metric.name.c_str(), [&] { return metric.function(outputs, batch); });
-    sums[i + 1] = sum_of(values, shard, weights, fmt::format("metric \"{}\"", metric.name));
+    sums.push_back(sum_of(values, shard, weights, fmt::format("metric \"{}\"", metric.name)));
   }
-  if (weights.defined()) sums.back() = weights.sum().item<float>();
+  if (weights.defined()) sums.push_back({weights.sum()});
+  return sums;
+}
+
+std::vector<float> AnyTrainableModule::Implementation::read(std::span<const Reading> readings) const {
+  std::vector<float> numbers;
+  if (!device) {
+    for (const Reading& reading : readings) numbers.push_back(reading.number.item<float>() * reading.factor);
+    return numbers;
+  }
+  // Holdfast waits for them, since LibTorch's own waits have no deadline.
+  std::vector<at::Tensor> there;
+  for (const Reading& reading : readings) there.push_back(reading.number.to(place(), at::kFloat).reshape({}));
+  const at::Tensor all = at::stack(there);
+  numbers.resize(readings.size());
+  memory().copy_to_host({all.data_ptr<float>(), numbers.size()}, numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] *= readings[i].factor;
+  return numbers;
+}
+
+void AnyTrainableModule::Implementation::write_gradients(const std::vector<at::Tensor>& computed,
+                                                         std::span<float> gradients) const {
+  const at::NoGradGuard no_gradients;
+  std::vector<float> used;
+  for (std::size_t i = 0; i < computed.size(); ++i) {
+    const std::span<float> to = arrays->parameters.view(gradients.first(parameter_floats), i);
+    used.push_back(computed[i].defined() ? 1.0F : 0.0F);
+    if (to.empty()) continue;
+    if (!computed[i].defined()) {
+      memory().fill_zero(to);
+      continue;
+    }
+    // Those of an Embedding may be sparse.
+    const at::Tensor whole = (computed[i].is_sparse() ? computed[i].to_dense() : computed[i]).contiguous();
+    if (device) {
+      tensor_at(to.data(), whole.sizes(), at::kFloat, place()).copy_(whole);
+    } else {
+      std::memcpy(to.data(), whole.data_ptr<float>(), to.size_bytes());
+    }
+  }
+  store(used, gradients.subspan(parameter_floats, used.size()));
 }
 
 // Looks for an end of the generation between the passes: within one, LibTorch calls nothing of ours.
@@ -289,11 +359,11 @@ void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, st
   WorkerModule& module = worker(shard);
   const Batch batch = batch_of(shard);
   module.set_training(true);
-  module.set_buffers(buffers, shard.step);
+  module.set_buffers(buffers.span(), shard.step);
   const Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
   shard.check_cancelled();
   const at::Tensor loss = with_errors_of_torch("the loss", [&] { return functions.loss(outputs, batch); });
-  write_sums(outputs, loss, batch, shard, sums);
+  std::vector<Reading> readings = sums_of(outputs, loss, batch, shard);
   shard.check_cancelled();
   // The shard's summand of the gradient of the batch's mean loss.
   const at::Tensor weights = weights_of(shard);
@@ -303,27 +373,17 @@ void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, st
   const auto of_parameters = with_errors_of_torch("the backward pass", [&] {
     return ::torch::autograd::grad({loss}, module.parameters(), {scale}, false, false, true);
   });
-  const std::size_t count = of_parameters.size();
-  float* const used = gradients.data() + parameter_floats;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::span<float> to = arrays->parameters.view(gradients.first(parameter_floats), i);
-    used[i] = of_parameters[i].defined() ? 1.0F : 0.0F;
-    if (to.empty()) continue;
-    if (!of_parameters[i].defined()) {
-      std::ranges::fill(to, 0.0F);
-      continue;
-    }
-    // Those of an Embedding may be sparse.
-    const at::Tensor whole =
-        (of_parameters[i].is_sparse() ? of_parameters[i].to_dense() : of_parameters[i]).contiguous();
-    std::memcpy(to.data(), whole.data_ptr<float>(), to.size_bytes());
-  }
-  if (const std::string change = module.forbidden_change(); !change.empty()) {
-    throw Error(ErrorCode::unsupported, fmt::format("forward() of the module changed {}", change));
-  }
+  with_errors_of_torch("the copy of the gradients", [&] { write_gradients(of_parameters, gradients); });
   const auto part_of_batch =
       static_cast<float>(static_cast<double>(shard.samples) / static_cast<double>(shard.batch_samples));
-  module.write_changed_buffers(gradients.subspan(parameter_floats + count), buffers, part_of_batch);
+  const auto buffers_of_shard = gradients.subspan(parameter_floats + of_parameters.size());
+  for (const at::Tensor& counted : module.counted()) readings.push_back({counted});
+  const std::vector<float> numbers = with_errors_of_torch("the results", [&] { return read(readings); });
+  if (const std::string change = module.forbidden_change(std::span(numbers).subspan(sums.size())); !change.empty()) {
+    throw Error(ErrorCode::unsupported, fmt::format("forward() of the module changed {}", change));
+  }
+  module.write_changed_buffers(buffers_of_shard, buffers.span(), part_of_batch);
+  std::copy_n(numbers.begin(), sums.size(), sums.begin());
 }
 
 // The draws of a shard are a function of its position.
@@ -337,39 +397,51 @@ void AnyTrainableModule::Implementation::seed_and_train(const ShardBatch& shard,
   train_shard(shard, gradients, sums);
 }
 
+// Of the process, and of the device.
+std::vector<at::Tensor> AnyTrainableModule::Implementation::generator_states() const {
+  std::vector<at::Device> places{at::kCPU};
+  if (!place().is_cpu()) places.push_back(place());
+  std::vector<at::Tensor> states;
+  for (const at::Device of : places) {
+    at::Generator generator = at::globalContext().defaultGenerator(of);
+    const std::scoped_lock lock(generator.mutex());
+    states.push_back(generator.get_state());
+  }
+  return states;
+}
+
+bool AnyTrainableModule::Implementation::differ(std::span<const float> a, std::span<const float> b) const {
+  if (!device) return std::memcmp(a.data(), b.data(), a.size_bytes()) != 0;
+  return memory().digest_of(std::span(&a, 1)) != memory().digest_of(std::span(&b, 1));
+}
+
 // Computes the first shard of a run twice: a module that remembers earlier calls, or draws where Holdfast cannot see
 // it, computes something else for the same shard.
 void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, std::span<float> gradients,
                                                      std::span<float> sums) {
-  std::vector<float> other(gradients.size());
+  const std::shared_ptr<float[]> memory_of_other = memory().allocate(gradients.size());
+  const std::span<float> other(memory_of_other.get(), gradients.size());
   std::vector<float> other_sums(sums.size());
-  // Where no module draws, the generator stays as it is.
-  const auto generator_state = [] {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const std::scoped_lock lock(generator.mutex());
-    return generator.get_state();
-  };
-  const at::Tensor generator_before = functions.draws ? at::Tensor() : generator_state();
+  // Where no module draws, the generators stay as they are.
+  const std::vector<at::Tensor> before = functions.draws ? std::vector<at::Tensor>() : generator_states();
   seed_and_train(shard, other, other_sums);
-  if (!functions.draws && !at::equal(generator_before, generator_state())) {
+  const std::vector<at::Tensor> after = functions.draws ? std::vector<at::Tensor>() : generator_states();
+  if (!std::ranges::equal(before, after, [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); })) {
     throw Error(
         ErrorCode::invalid_argument,
         "forward() of the module drew from LibTorch's generator, and TrainableOptions::draws is false; leave it "
         "true, or use holdfast::torch::Dropout");
   }
   seed_and_train(shard, gradients, sums);
-  const auto differs = [](std::span<const float> a, std::span<const float> b) {
-    return std::memcmp(a.data(), b.data(), a.size_bytes()) != 0;
-  };
-  std::string name = differs(sums, other_sums) ? "its loss or metrics" : "";
+  const bool are_sums_same = std::memcmp(sums.data(), other_sums.data(), sums.size_bytes()) == 0;
+  std::string name = are_sums_same ? "" : "its loss or metrics";
   for (std::size_t i = 0; i < arrays->parameters.entries().size() && name.empty(); ++i) {
-    const std::span<float> all = gradients.first(parameter_floats);
-    if (differs(arrays->parameters.view(all, i),
-                arrays->parameters.view(std::span<float>(other).first(parameter_floats), i))) {
+    if (differ(arrays->parameters.view(gradients.first(parameter_floats), i),
+               arrays->parameters.view(other.first(parameter_floats), i))) {
       name = fmt::format("the gradient of \"{}\"", arrays->parameters.entries()[i].name);
     }
   }
-  if (name.empty() && differs(gradients.subspan(parameter_floats), std::span(other).subspan(parameter_floats))) {
+  if (name.empty() && differ(gradients.subspan(parameter_floats), other.subspan(parameter_floats))) {
     name = "a buffer";
   }
   if (name.empty()) return check_hidden_state(shard);
@@ -389,13 +461,16 @@ void AnyTrainableModule::Implementation::check_hidden_state(const ShardBatch& sh
   std::unique_lock<std::mutex> lock(generator_lock());
   WorkerModule other(made_module(), *arrays);
   lock.unlock();
-  other.view(parameters, frozen);
+  if (device) other.move_to(place());
+  other.view(parameters.span(), frozen.span());
   const Outputs kept = forward_in_eval(worker(shard), shard, batch);
   const Outputs made = forward_in_eval(other, shard, batch);
   bool are_same = kept.size() == made.size();
+  // With a deadline, which LibTorch's copies lack.
+  memory().wait();
   for (std::size_t i = 0; i < kept.size() && are_same; ++i) {
-    const at::Tensor a = kept[i].contiguous();
-    const at::Tensor b = made[i].contiguous();
+    const at::Tensor a = kept[i].cpu().contiguous();
+    const at::Tensor b = made[i].cpu().contiguous();
     are_same = a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
                (a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0);
   }
@@ -415,7 +490,7 @@ Outputs AnyTrainableModule::Implementation::forward_in_eval(WorkerModule& module
   shard.check_cancelled();
   if (functions.draws) ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
   module.set_training(false);
-  module.set_buffers(buffers, shard.step);
+  module.set_buffers(buffers.span(), shard.step);
   return with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
 }
 
@@ -442,9 +517,9 @@ Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const
 std::span<const float> AnyTrainableModule::Implementation::final_gradients(const Update& update) {
   std::span<const float> gradients = update.gradients.first(parameter_floats);
   if (update.is_weighted) {
-    divided.resize(parameter_floats);
-    std::ranges::transform(gradients, divided.begin(), [&](float gradient) { return gradient / update.weight; });
-    gradients = divided;
+    if (!divided.floats) divided = {memory().allocate(parameter_floats), parameter_floats};
+    divide(*backend, gradients, update.weight, divided.span(), update.passes);
+    gradients = divided.span();
   }
   return clipper ? clipper->clip(gradients, update.passes) : gradients;
 }
@@ -452,22 +527,26 @@ std::span<const float> AnyTrainableModule::Implementation::final_gradients(const
 // Holdfast's optimizers share their passes among the threads of the shards. LibTorch's have threads of their own.
 void AnyTrainableModule::Implementation::update_parameters(const Update& update) {
   const std::span<const float> gradients = final_gradients(update);
-  if (!optimizer) {
-    const std::unique_ptr<Optimizer> changed =
-        update.learning_rate ? functions.optimizer->with_learning_rate(*update.learning_rate) : nullptr;
-    const Optimizer& own = changed ? *changed : *functions.optimizer;
-    const std::vector<std::span<float>> spans(slots.begin(), slots.end());
-    const UpdateArrays all{parameters, gradients, spans};
-    if (grouped) return grouped->update(*backend, own, update.learning_rate, update.step, all, update.passes);
-    return update_arrays(*backend, own, update.step, all, update.passes);
-  }
+  if (optimizer) return step_of_torch(update, gradients);
+  const std::unique_ptr<Optimizer> changed =
+      update.learning_rate ? functions.optimizer->with_learning_rate(*update.learning_rate) : nullptr;
+  const Optimizer& own = changed ? *changed : *functions.optimizer;
+  const UpdateArrays all{parameters.span(), gradients, slot_spans};
+  if (grouped) return grouped->update(*backend, own, update.learning_rate, update.step, all, update.passes);
+  update_arrays(*backend, own, update.step, all, update.passes);
+}
+
+// Which parameters were used decides what LibTorch is asked for, so the host waits for these marks.
+void AnyTrainableModule::Implementation::step_of_torch(const Update& update, std::span<const float> gradients) {
   use_threads(threads);
+  std::vector<float> used(counts.size);
+  std::vector<float> updates(counts.size);
+  memory().copy_to_host(update.gradients.subspan(parameter_floats, counts.size), used);
+  memory().copy_to_host(counts.span(), updates);
   with_errors_of_torch("the update", [&] {
-    optimizer->step(update.step, gradients,
-                    update.gradients.subspan(parameter_floats, arrays->parameters.entries().size()),
-                    update.learning_rate);
-    return 0;
+    optimizer->step(update.step, gradients, {.used = used, .updates = updates}, update.learning_rate);
   });
+  store(updates, counts.span());
 }
 
 // A buffer that no shard changed keeps its bits. If all shards changed it, their parts of the batch add up to 1, but
@@ -475,14 +554,32 @@ void AnyTrainableModule::Implementation::update_parameters(const Update& update)
 void AnyTrainableModule::Implementation::update_buffers(std::span<const float> tail) {
   const std::span<const float> sums = tail.subspan(arrays->parameters.entries().size(), buffer_floats);
   const std::span<const float> changed = tail.subspan(arrays->parameters.entries().size() + buffer_floats);
+  if (device) return with_errors_of_torch("the update", [&] { queue_update_of_buffers(sums, changed); });
   for (std::size_t i = 0; i < arrays->buffers.entries().size(); ++i) {
     if (changed[i] == 0) continue;
     const float kept = 1 - changed[i];
     const std::span<const float> sum = arrays->buffers.view(sums, i);
-    const std::span<float> buffer = arrays->buffers.view(std::span<float>(buffers), i);
+    const std::span<float> buffer = arrays->buffers.view(buffers.span(), i);
     for (std::size_t element = 0; element < buffer.size(); ++element) {
       buffer[element] = kept < 1e-6F ? sum[element] : sum[element] + kept * buffer[element];
     }
+  }
+}
+
+// The same, element by element.
+void AnyTrainableModule::Implementation::queue_update_of_buffers(std::span<const float> sums,
+                                                                 std::span<const float> changed) const {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < arrays->buffers.entries().size(); ++i) {
+    const auto count = static_cast<std::int64_t>(arrays->buffers.entries()[i].element_count());
+    if (count == 0) continue;
+    const auto array = [&](std::span<const float> of) { return tensor_at(of.data(), {count}, at::kFloat, place()); };
+    const at::Tensor sum = array(arrays->buffers.view(sums, i));
+    const at::Tensor buffer = array(arrays->buffers.view(buffers.span(), i));
+    const at::Tensor share = tensor_at(&changed[i], {}, at::kFloat, place());
+    const at::Tensor kept = 1 - share;
+    const at::Tensor mixed = at::where(kept < 1e-6F, sum, sum + kept * buffer);
+    buffer.copy_(at::where(share == 0, buffer, mixed));
   }
 }
 

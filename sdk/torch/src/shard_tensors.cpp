@@ -1,6 +1,7 @@
 #include "shard_tensors.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
@@ -32,7 +33,7 @@ static at::ScalarType scalar_type(DType dtype) {
 
 // Rows of one array are viewed. Of several arrays each has gaps between its samples, and contiguous() copies it.
 std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout& layout, std::int64_t samples,
-                                    std::size_t arrays) {
+                                    std::size_t arrays, at::Device place) {
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < arrays; ++i) {
     const ArraySpec& array = layout.arrays()[i];
@@ -50,7 +51,12 @@ std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout
     strides.insert(strides.begin(), static_cast<std::int64_t>(row_bytes / size_bytes(array.dtype)));
     // from_blob() takes no constant memory. Batch asks its users not to write to its tensors.
     auto* first = const_cast<float*>(rows.data()) + layout.first_word(i);
-    at::Tensor tensor = at::from_blob(first, sizes, strides, type).contiguous();
+    at::Tensor tensor = at::for_blob(first, sizes)
+                            .strides(strides)
+                            .options(at::TensorOptions().dtype(type).device(place))
+                            .target_device(place)
+                            .make_tensor()
+                            .contiguous();
     if (array.dtype == DType::u16) tensor = tensor.to(at::kInt).bitwise_and(0xffff);
     tensors.push_back({array.name, std::move(tensor)});
   }

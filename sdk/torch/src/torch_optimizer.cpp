@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
-#include "module_arrays.h"
+#include "torch_device.h"
 
 namespace holdfast::torch {
 
@@ -322,23 +322,25 @@ std::vector<std::string> TorchOptimizer::slot_names() const {
   return names;
 }
 
-void TorchOptimizer::view(std::span<float> parameters, std::vector<std::span<float>> slots, std::span<float> counts) {
+void TorchOptimizer::view(std::span<float> parameters, std::vector<std::span<float>> slots, at::Device place) {
   arenas_ = std::move(slots);
-  counts_ = counts;
+  place_ = place;
   pieces_.clear();
   // What LibTorch made for the parameters of the application.
   optimizer_->state().clear();
-  const auto part = [](std::span<float> arena, const Piece& piece) {
-    return at::from_blob(arena.subspan(piece.begin).data(), {static_cast<std::int64_t>(piece.count)}, at::kFloat);
+  const auto part = [&](std::span<float> arena, const Piece& piece) {
+    return tensor_at(arena.subspan(piece.begin).data(), {static_cast<std::int64_t>(piece.count)}, at::kFloat, place_);
   };
   std::vector<std::vector<at::Tensor>> of_parameter(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (group_of_[i] == kNoGroup) continue;
     const ArenaEntry& entry = layout_->entries()[i];
-    for (std::size_t first = 0; first < entry.element_count(); first += kPieceFloats) {
+    // A device reads from its memory anyway, and each piece would cost it kernels of its own.
+    const std::size_t most = place_.is_cpu() ? kPieceFloats : entry.element_count();
+    for (std::size_t first = 0; first < entry.element_count(); first += most) {
       Piece piece{.parameter = i,
                   .begin = entry.offset + first,
-                  .count = std::min(kPieceFloats, entry.element_count() - first),
+                  .count = std::min(most, entry.element_count() - first),
                   .tensor = {},
                   .slots = {}};
       piece.tensor = part(parameters, piece);
@@ -356,16 +358,14 @@ void TorchOptimizer::view(std::span<float> parameters, std::vector<std::span<flo
   }
 }
 
-void TorchOptimizer::initialize_slots() const {
-  std::ranges::fill(counts_, 0.0F);
-  for (std::size_t slot = 0; slot < arenas_.size(); ++slot) {
-    std::ranges::fill(arenas_[slot], 0.0F);
-    for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
-      if (!uses_[slot][parameter]) continue;
-      const float value = kind_->initial_value(optimizer_->param_groups()[group_of_[parameter]].options());
-      std::ranges::fill(layout_->view(arenas_[slot], parameter), value);
-    }
+std::vector<float> TorchOptimizer::initial_slot(std::size_t slot) const {
+  std::vector<float> arena(layout_->float_count());
+  for (std::size_t parameter = 0; parameter < parameters_.size(); ++parameter) {
+    if (!uses_[slot][parameter]) continue;
+    const float value = kind_->initial_value(optimizer_->param_groups()[group_of_[parameter]].options());
+    std::ranges::fill(layout_->view(std::span<float>(arena), parameter), value);
   }
+  return arena;
 }
 
 // That of the first group stands for all, for callbacks and logs.
@@ -383,9 +383,9 @@ void TorchOptimizer::set_rates(std::optional<double> rate) {
 }
 
 // A state that was never updated is left to LibTorch, whose first step differs from the later ones.
-void TorchOptimizer::put_states() {
+void TorchOptimizer::put_states(std::span<const float> counts) {
   for (const Piece& piece : pieces_) {
-    const auto updates = static_cast<std::int64_t>(counts_[piece.parameter]);
+    const auto updates = static_cast<std::int64_t>(counts[piece.parameter]);
     if (updates == 0 && !kind_->has_states_at_first) {
       optimizer_->state().erase(key_in(optimizer_->state(), piece.tensor));
       continue;
@@ -409,13 +409,13 @@ void TorchOptimizer::give_gradients(std::span<const float> gradients, std::span<
     }
     auto* const begin = const_cast<float*>(gradients.subspan(piece.begin).data());
     if (gradient.defined() && gradient.data_ptr() == begin) continue;
-    gradient = at::from_blob(begin, {static_cast<std::int64_t>(piece.count)}, at::kFloat);
+    gradient = tensor_at(begin, {static_cast<std::int64_t>(piece.count)}, at::kFloat, place_);
   }
 }
 
-void TorchOptimizer::take_states(std::span<const float> used) {
+void TorchOptimizer::take_states(const Counts& counts) {
   for (const Piece& piece : pieces_) {
-    if (used[piece.parameter] == 0) continue;
+    if (counts.used[piece.parameter] == 0) continue;
     auto& state = state_of(*optimizer_, piece.tensor);
     for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
       if (!uses_[slot][piece.parameter]) continue;
@@ -425,12 +425,12 @@ void TorchOptimizer::take_states(std::span<const float> used) {
     }
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (group_of_[i] == kNoGroup || used[i] == 0) continue;
-    counts_[i] += static_cast<float>(std::ranges::count(groups_[group_of_[i]].parameters, i));
+    if (group_of_[i] == kNoGroup || counts.used[i] == 0) continue;
+    counts.updates[i] += static_cast<float>(std::ranges::count(groups_[group_of_[i]].parameters, i));
   }
 }
 
-void TorchOptimizer::step(std::int64_t step, std::span<const float> gradients, std::span<const float> used,
+void TorchOptimizer::step(std::int64_t step, std::span<const float> gradients, const Counts& counts,
                           std::optional<float> learning_rate) {
   const at::NoGradGuard no_gradients;
   if (learning_rate) {
@@ -440,10 +440,10 @@ void TorchOptimizer::step(std::int64_t step, std::span<const float> gradients, s
   } else {
     set_rates(std::nullopt);
   }
-  put_states();
-  give_gradients(gradients, used);
+  put_states(counts.updates);
+  give_gradients(gradients, counts.used);
   optimizer_->step();
-  take_states(used);
+  take_states(counts);
 }
 
 }  // namespace holdfast::torch

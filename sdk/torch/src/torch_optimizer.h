@@ -32,19 +32,23 @@ class TorchOptimizer {
   std::vector<std::string> slot_names() const;
   bool has_slot(std::size_t slot, std::size_t parameter) const { return uses_[slot][parameter]; }
 
-  // The arenas must stay where they are. `counts` has a number for each parameter: how often it was updated.
-  void view(std::span<float> parameters, std::vector<std::span<float>> slots, std::span<float> counts);
-  // As they are before the first step.
-  void initialize_slots() const;
+  // The arenas, in the memory of the host or of a device, must stay where they are.
+  void view(std::span<float> parameters, std::vector<std::span<float>> slots, at::Device place);
+  // An arena as it is before the first step.
+  std::vector<float> initial_slot(std::size_t slot) const;
 
   // The rate of the first group in this step.
   float learning_rate(std::int64_t step) const;
   // Whether the rate changes from step to step.
   bool has_schedule() const { return schedule_ && !schedule_->constant(); }
 
-  // One step, numbered from 1. `gradients` are an arena of the layout, which is read. `used` has a number for each
-  // parameter: 0 if no shard used it, and then it stays.
-  void step(std::int64_t step, std::span<const float> gradients, std::span<const float> used,
+  // Numbers in the memory of the host, one for each parameter.
+  struct Counts {
+    std::span<const float> used;  // 0 if no shard used it, and then it stays
+    std::span<float> updates;     // how often it was updated
+  };
+  // One step, numbered from 1. `gradients` are an arena of the layout, which is read. On a device the step is queued.
+  void step(std::int64_t step, std::span<const float> gradients, const Counts& counts,
             std::optional<float> learning_rate);
 
  private:
@@ -65,9 +69,9 @@ class TorchOptimizer {
 
   void find_groups();
   void set_rates(std::optional<double> rate);
-  void put_states();
+  void put_states(std::span<const float> counts);
   void give_gradients(std::span<const float> gradients, std::span<const float> used);
-  void take_states(std::span<const float> used);
+  void take_states(const Counts& counts);
 
   std::unique_ptr<::torch::optim::Optimizer> optimizer_;
   std::vector<at::Tensor> parameters_;
@@ -79,7 +83,7 @@ class TorchOptimizer {
   std::vector<std::size_t> slot_kinds_;   // positions in the kind's slots of those that a group uses
   std::vector<std::vector<bool>> uses_;   // by slot and parameter
   std::vector<std::span<float>> arenas_;  // by slot
-  std::span<float> counts_;               // by parameter
+  at::Device place_ = at::kCPU;           // of the arenas
   std::vector<Piece> pieces_;             // of the parameters that are in a group
 };
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -23,6 +24,7 @@
 
 #include "compute/arithmetic/gradient_clipping.h"
 #include "compute/backend.h"
+#include "compute/cublas_workspace.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 #include "module_arrays.h"
@@ -108,7 +110,10 @@ std::string AnyTrainableModule::arithmetic() const {
   }
   const Implementation& self = *implementation_;
   text += fmt::format(", {} threads a shard", self.threads_per_shard);
-  if (self.backend && (!self.optimizer || self.clipper)) text += "; " + self.backend->description();
+  const bool is_computed_with = self.device || !self.optimizer || self.clipper;
+  if (self.backend && is_computed_with) text += "; " + self.backend->description();
+  const char* const workspace = std::getenv(compute::kCublasWorkspaceVariable);
+  if (self.device) text += fmt::format(", cuBLAS with {}", workspace == nullptr ? "no workspace" : workspace);
   return text;
 }
 
@@ -151,20 +156,42 @@ void AnyTrainableModule::prepare(const Workers& workers) {
   implementation_->make_workers(workers);
 }
 
+MemorySpace& AnyTrainableModule::memory() {
+  HOLDFAST_ASSERT(implementation_->backend != nullptr);
+  return implementation_->memory();
+}
+
+bool AnyTrainableModule::reads_samples_on_device() const {
+  return implementation_->device != nullptr;
+}
+
 void AnyTrainableModule::initialize(std::uint64_t seed) {
   Implementation& self = *implementation_;
   const std::scoped_lock lock(generator_lock());
   use_threads(self.threads_per_shard);
   ::torch::manual_seed(seed_of_initial_parameters(seed));
+  // In the memory of the host, so that each device begins with the same numbers.
   const WorkerModule module(self.made_module(), *self.arrays);
-  module.read_initial(self.parameters, self.frozen, self.buffers);
-  if (self.optimizer) return self.optimizer->initialize_slots();
+  std::vector<float> parameters(self.parameters.size);
+  std::vector<float> frozen(self.frozen.size);
+  std::vector<float> buffers(self.buffers.size);
+  module.read_initial(parameters, frozen, buffers);
+  self.store(parameters, self.parameters.span());
+  self.store(frozen, self.frozen.span());
+  self.store(buffers, self.buffers.span());
+  self.memory().fill_zero(self.counts.span());
   for (std::size_t slot = 0; slot < self.slots.size(); ++slot) {
-    std::ranges::fill(self.slots[slot], 0.0F);
-    for (std::size_t i = 0; i < self.arrays->parameters.entries().size(); ++i) {
-      std::ranges::fill(self.arrays->parameters.view(std::span<float>(self.slots[slot]), i),
-                        self.functions.optimizer->initial_value_of_slot(slot));
+    std::vector<float> arena;
+    if (self.optimizer) {
+      arena = self.optimizer->initial_slot(slot);
+    } else {
+      arena.resize(self.parameter_floats);
+      for (std::size_t i = 0; i < self.arrays->parameters.entries().size(); ++i) {
+        std::ranges::fill(self.arrays->parameters.view(std::span<float>(arena), i),
+                          self.functions.optimizer->initial_value_of_slot(slot));
+      }
     }
+    self.store(arena, self.slots[slot].span());
   }
 }
 
@@ -181,18 +208,19 @@ std::vector<StateSpan> AnyTrainableModule::state() {
     }
   };
   const auto all = [](std::size_t) { return true; };
-  append(self.arrays->parameters, self.parameters, "model/", StateKind::parameter, all);
-  append(self.arrays->frozen, self.frozen, "model/", StateKind::parameter, all);
-  append(self.arrays->buffers, self.buffers, "model/", StateKind::buffer, all);
+  append(self.arrays->parameters, self.parameters.span(), "model/", StateKind::parameter, all);
+  append(self.arrays->frozen, self.frozen.span(), "model/", StateKind::parameter, all);
+  append(self.arrays->buffers, self.buffers.span(), "model/", StateKind::buffer, all);
   const std::vector<std::string> names =
       self.optimizer ? self.optimizer->slot_names() : self.functions.optimizer->slot_names();
   for (std::size_t slot = 0; slot < names.size(); ++slot) {
-    append(self.arrays->parameters, self.slots[slot], "optimizer/" + names[slot] + "/", StateKind::optimizer_slot,
+    append(self.arrays->parameters, self.slots[slot].span(), "optimizer/" + names[slot] + "/",
+           StateKind::optimizer_slot,
            [&](std::size_t i) { return !self.optimizer || self.optimizer->has_slot(slot, i); });
   }
   if (self.optimizer) {
-    spans.push_back({"optimizer/updates", StateKind::optimizer_slot,
-                     Shape{static_cast<std::int64_t>(self.counts.size())}, self.counts});
+    spans.push_back({"optimizer/updates", StateKind::optimizer_slot, Shape{static_cast<std::int64_t>(self.counts.size)},
+                     self.counts.span()});
   }
   return spans;
 }
@@ -212,16 +240,18 @@ std::size_t AnyTrainableModule::gradient_count() const {
 // The first shard of a run is computed twice, by the rank that has it. A mistake of the module is found there, before
 // there is anything to lose.
 void AnyTrainableModule::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
+  Implementation& self = *implementation_;
   const std::span<float> gradients = sink.gradients();
+  const std::shared_ptr<void> scope = self.enter();
   if (batch.samples == 0) {
     std::ranges::fill(sums, 0.0F);
-    std::ranges::fill(gradients, 0.0F);
+    self.memory().fill_zero(gradients);
   } else {
     // Padding between arrays is summed too.
-    implementation_->clear_padding(gradients);
+    self.device ? self.memory().fill_zero(gradients) : self.clear_padding(gradients);
+    const ShardBatch shard = self.placed(batch);
     const bool is_first = batch.step == 0 && batch.first_sample == 0;
-    is_first ? implementation_->train_twice(batch, gradients, sums)
-             : implementation_->seed_and_train(batch, gradients, sums);
+    is_first ? self.train_twice(shard, gradients, sums) : self.seed_and_train(shard, gradients, sums);
   }
   sink.ready(0, gradients.size());
 }
@@ -232,25 +262,32 @@ void AnyTrainableModule::compute_sums(const ShardBatch& batch, std::span<float> 
     std::ranges::fill(sums, 0.0F);
     return;
   }
+  Implementation& self = *implementation_;
   const at::NoGradGuard no_gradients;
-  const Batch tensors = implementation_->batch_of(batch);
-  const Outputs outputs = implementation_->infer(batch, tensors);
-  const at::Tensor loss =
-      with_errors_of_torch("the loss", [&] { return implementation_->functions.loss(outputs, tensors); });
-  implementation_->write_sums(outputs, loss, tensors, batch, sums);
+  const std::shared_ptr<void> scope = self.enter();
+  const ShardBatch shard = self.placed(batch);
+  const Batch tensors = self.batch_of(shard);
+  const Outputs outputs = self.infer(shard, tensors);
+  const at::Tensor loss = with_errors_of_torch("the loss", [&] { return self.functions.loss(outputs, tensors); });
+  std::ranges::copy(
+      with_errors_of_torch("the results", [&] { return self.read(self.sums_of(outputs, loss, tensors, shard)); }),
+      sums.begin());
 }
 
 // One output after another, each of all samples of the shard.
 void AnyTrainableModule::predict(const ShardBatch& batch, std::span<float> outputs) {
   if (batch.samples == 0) return;
+  Implementation& self = *implementation_;
   const at::NoGradGuard no_gradients;
-  const Outputs computed = implementation_->infer(batch, implementation_->batch_of(batch));
+  const std::shared_ptr<void> scope = self.enter();
+  const ShardBatch shard = self.placed(batch);
+  const Outputs computed = self.infer(shard, self.batch_of(shard));
   std::size_t begin = 0;
   for (std::size_t i = 0; i < computed.size(); ++i) {
     const at::Tensor whole = computed[i].contiguous();
     const auto count = static_cast<std::size_t>(whole.numel());
     HOLDFAST_ASSERT(begin + count <= outputs.size());
-    std::memcpy(outputs.data() + begin, whole.data_ptr<float>(), count * sizeof(float));
+    self.memory().copy_to_host({whole.data_ptr<float>(), count}, outputs.subspan(begin, count));
     begin += count;
   }
 }
@@ -279,6 +316,7 @@ void AnyTrainableModule::check_learning_rate(float rate) const {
 // Where all samples are masked there is no mean, and the state stays.
 void AnyTrainableModule::apply_update(const Update& update) {
   if (update.is_weighted && update.weight == 0) return;
+  const std::shared_ptr<void> scope = implementation_->enter();
   implementation_->update_parameters(update);
   implementation_->steps = update.step;
   implementation_->update_buffers(update.gradients.subspan(implementation_->parameter_floats));
@@ -290,8 +328,11 @@ std::shared_ptr<::torch::nn::Module> AnyTrainableModule::module() {
   if (self.workers.empty()) {
     throw Error(ErrorCode::invalid_argument, "a TrainableModule was asked for its module before fit() began");
   }
+  const std::shared_ptr<void> scope = self.enter();
   self.workers.front().set_training(false);
-  self.workers.front().set_buffers(self.buffers, self.steps);
+  self.workers.front().set_buffers(self.buffers.span(), self.steps);
+  // The application has a stream of its own.
+  self.memory().wait();
   return self.workers.front().pointer();
 }
 

@@ -24,10 +24,16 @@ class PretendedLibrary final : public compute::CudaLibrary {
                                                   const DeviceCommunicatorShape& shape) override {
     return make_pretended_communicator(std::move(host), *memory_, shape);
   }
+  PretendedMemory& memory() { return *memory_; }
 
  private:
   std::unique_ptr<PretendedMemory> memory_;  // a process computes on one device
 };
+
+PretendedLibrary& pretended_library() {
+  static PretendedLibrary library;
+  return library;
+}
 
 }  // namespace
 }  // namespace holdfast
@@ -37,8 +43,7 @@ extern "C" __attribute__((visibility("default"))) holdfast::compute::CudaLibrary
   using holdfast::compute::CudaLibrary;
   if (std::strcmp(interface, CudaLibrary::kInterface) != 0) return nullptr;
   holdfast::set_log_sink(log);
-  static holdfast::PretendedLibrary library;
-  return &library;
+  return &holdfast::pretended_library();
 }
 
 extern "C" __attribute__((visibility("default"))) void pretended_warning(const char* line) {
@@ -47,4 +52,13 @@ extern "C" __attribute__((visibility("default"))) void pretended_warning(const c
 
 extern "C" __attribute__((visibility("default"))) int pretended_repeats() {
   return holdfast::PretendedMemory::repeats();
+}
+
+// Between these calls the process may access the device's memory, as another library that computes on the device would.
+extern "C" __attribute__((visibility("default"))) void* pretended_open() {
+  return new holdfast::PretendedMemory::Access(holdfast::pretended_library().memory());
+}
+
+extern "C" __attribute__((visibility("default"))) void pretended_close(void* opened) {
+  delete static_cast<holdfast::PretendedMemory::Access*>(opened);
 }

@@ -155,6 +155,9 @@ std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
   }
   auto* const first = reinterpret_cast<float*>(region_ + used_);
   used_ += bytes;
+  // A caller that has access gets it to the new pages, too.
+  const std::lock_guard lock(mutex_);
+  if (accesses_ > 0) protect(PROT_READ | PROT_WRITE);
   return {first, [](float*) {}};
 }
 

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "compute/cublas_workspace.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
@@ -81,8 +82,13 @@ std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewPr
                                  ? fmt::format("cpu:{}", process.device_slot)
                                  : plan.devices.names.at(static_cast<std::size_t>(process.device_slot));
   // HOLDFAST_START was for this run. It is emptied so that programs that a replica starts do not start anew.
-  return {fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
-          std::string(recovery::kStartVariable) + "="};
+  std::vector<std::string> variables{fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
+                                     std::string(recovery::kStartVariable) + "="};
+  // Before CUDA starts in the replica, for an application that computes with cuBLAS, as LibTorch does.
+  if (plan.devices.are_cuda() && std::getenv(compute::kCublasWorkspaceVariable) == nullptr) {
+    variables.push_back(fmt::format("{}={}", compute::kCublasWorkspaceVariable, compute::kCublasWorkspace));
+  }
+  return variables;
 }
 
 // For sentences about the call that a replica was started for.

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "holdfast/holdfast.h"
+#include "holdfast/torch/dropout.h"
 #include "holdfast/torch/trainable_module.h"
 
 namespace holdfast::torch {
@@ -40,6 +42,34 @@ struct Net : nn::Module {
   nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(3));
   nn::Dropout dropout = register_module("dropout", nn::Dropout(0.25));
   nn::Linear head = register_module("head", nn::Linear(12, 3));
+};
+
+// A module whose only draws are Holdfast's.
+struct Masked : nn::Module {
+  ::torch::Tensor forward(const ::torch::Tensor& x) { return head(second(::torch::relu(hidden(first(x))))); }
+
+  Dropout first = register_module("first", Dropout(0.25));
+  Dropout second = register_module("second", Dropout(0.5));
+  nn::Linear hidden = register_module("hidden", nn::Linear(16, 8));
+  nn::Linear head = register_module("head", nn::Linear(8, 3));
+};
+
+// Changes an integer buffer.
+struct CountsCalls : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    calls += 1;
+    return Net::forward(x);
+  }
+  ::torch::Tensor calls = register_buffer("calls", ::torch::zeros({}, ::torch::kLong));
+};
+
+// Keeps a number that no state has.
+struct Remembers : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    scale += is_training() ? 0.5F : 0;
+    return Net::forward(x * scale);
+  }
+  float scale = 1;
 };
 
 inline std::vector<float> features() {
@@ -73,10 +103,20 @@ TrainableOptions<M> options_of(MakeOptimizer<M> optimizer) {
           .optimizer = optimizer};
 }
 
-inline void fit(AnyTrainableModule& model, int shards = 1, int epochs = kEpochs) {
-  Replica replica = Replica::alone({.seed = kSeed, .shards = shards});
+// Where both are trained, and for how long: `place` is LibTorch's name of `device`.
+struct Course {
+  std::int64_t steps = kEpochs * kBatches;  // whole epochs, or less than one
+  std::string device = "cpu";
+  at::Device place = at::kCPU;
+  Precision precision = Precision::f32;
+};
+
+inline FitResult fit(AnyTrainableModule& model, int shards = 1, int epochs = kEpochs, const Course& course = {}) {
+  Replica replica =
+      Replica::alone({.seed = kSeed, .shards = shards, .device = course.device, .precision = course.precision});
   Trainer trainer(replica, model);
-  trainer.fit(data().batch(kBatch), {.epochs = epochs});
+  const std::int64_t samples = std::min(course.steps, kBatches) * kBatch;
+  return trainer.fit(data().take(samples).batch(kBatch), {.epochs = epochs});
 }
 
 // The same training as a program of LibTorch writes it. `before_update` gets the number of the update, from 1.
@@ -84,16 +124,17 @@ template <class M>
 using BeforeUpdate = std::function<void(std::int64_t step, M& net, optim::Optimizer& optimizer)>;
 template <class M>
 std::pair<std::shared_ptr<M>, std::unique_ptr<optim::Optimizer>> plain_training(
-    const MakeOptimizer<M>& make_optimizer, const BeforeUpdate<M>& before_update = {}) {
+    const MakeOptimizer<M>& make_optimizer, const BeforeUpdate<M>& before_update = {}, const Course& course = {}) {
   ::torch::manual_seed(seed_of_initial_parameters(kSeed));
   auto net = std::make_shared<M>();
+  net->to(course.place);
   auto optimizer = make_optimizer(*net);
   std::vector<float> x = features();
   std::vector<std::int64_t> y = labels();
-  for (std::int64_t step = 0; step < kEpochs * kBatches; ++step) {
+  for (std::int64_t step = 0; step < course.steps; ++step) {
     const std::int64_t first = step % kBatches * kBatch;
-    const at::Tensor input = at::from_blob(x.data() + first * 16, {kBatch, 16}, at::kFloat);
-    const at::Tensor target = at::from_blob(y.data() + first, {kBatch}, at::kLong);
+    const at::Tensor input = at::from_blob(x.data() + first * 16, {kBatch, 16}, at::kFloat).to(course.place);
+    const at::Tensor target = at::from_blob(y.data() + first, {kBatch}, at::kLong).to(course.place);
     ::torch::manual_seed(seed_of_shard(kSeed, step, 0));
     const at::Tensor loss = ::torch::cross_entropy_loss(net->forward(input), target);
     for (at::Tensor& parameter : net->parameters()) parameter.mutable_grad() = at::Tensor();
@@ -110,15 +151,40 @@ inline std::string with_slashes(std::string name) {
 }
 
 inline bool same_bits(std::span<const float> a, const at::Tensor& tensor) {
-  const at::Tensor b = tensor.detach().contiguous();
+  const at::Tensor b = tensor.detach().cpu().contiguous();
   return a.size() == static_cast<std::size_t>(b.numel()) &&
          std::memcmp(a.data(), b.data_ptr<float>(), a.size_bytes()) == 0;
+}
+
+// How many elements differ, and by how much, for a failure's message.
+inline std::string difference(std::span<const float> a, const at::Tensor& tensor) {
+  const at::Tensor b = tensor.detach().cpu().contiguous().flatten();
+  if (a.size() != static_cast<std::size_t>(b.numel())) return "the sizes differ";
+  std::size_t count = 0;
+  float largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const float other = b.data_ptr<float>()[i];
+    count += std::memcmp(&a[i], &other, sizeof other) == 0 ? 0 : 1;
+    largest = std::max(largest, std::abs(a[i] - other));
+  }
+  return std::to_string(count) + " of " + std::to_string(a.size()) + " differ, by at most " + std::to_string(largest);
 }
 
 inline std::map<std::string, std::span<float>> spans_of(Trainable& model) {
   std::map<std::string, std::span<float>> spans;
   for (const StateSpan& span : model.state()) spans[span.name] = span.values;
   return spans;
+}
+
+// Copies of the same arrays, from wherever they lie.
+inline std::map<std::string, std::vector<float>> values_of(Trainable& model) {
+  std::map<std::string, std::vector<float>> all;
+  for (const auto& [name, span] : spans_of(model)) {
+    std::vector<float>& values = all[name];
+    values.resize(span.size());
+    model.memory().copy_to_host(span, values);
+  }
+  return all;
 }
 
 template <class State>
@@ -140,27 +206,28 @@ using Slots = std::map<std::string, std::function<at::Tensor(optim::Optimizer&, 
 template <class M>
 void expect_bits_of_plain_training(const MakeOptimizer<M>& make_optimizer, const Slots& slots,
                                    const std::function<void(TrainableOptions<M>&)>& change = {},
-                                   const BeforeUpdate<M>& before_update = {}) {
+                                   const BeforeUpdate<M>& before_update = {}, const Course& course = {}) {
   TrainableOptions<M> options = options_of<M>(make_optimizer);
   if (change) change(options);
   TrainableModule<M> model(std::move(options));
-  fit(model);
-  const auto [net, optimizer] = plain_training<M>(make_optimizer, before_update);
-  const std::map<std::string, std::span<float>> spans = spans_of(model);
+  fit(model, 1, static_cast<int>(std::max<std::int64_t>(1, course.steps / kBatches)), course);
+  const auto [net, optimizer] = plain_training<M>(make_optimizer, before_update, course);
+  const std::map<std::string, std::vector<float>> values = values_of(model);
+  const auto expect_same = [&](const std::string& name, const at::Tensor& tensor) {
+    EXPECT_TRUE(same_bits(values.at(name), tensor)) << name << ": " << difference(values.at(name), tensor);
+  };
   for (const auto& parameter : net->named_parameters()) {
     // A second name of a tensor.
-    if (parameter.key() == "head.weight" && !spans.contains("model/head/weight")) continue;
-    EXPECT_TRUE(same_bits(spans.at("model/" + with_slashes(parameter.key())), parameter.value())) << parameter.key();
+    if (parameter.key() == "head.weight" && !values.contains("model/head/weight")) continue;
+    expect_same("model/" + with_slashes(parameter.key()), parameter.value());
     if (!parameter.value().requires_grad()) continue;
     for (const auto& [name, slot] : slots) {
-      EXPECT_TRUE(same_bits(spans.at("optimizer/" + name + "/" + with_slashes(parameter.key())),
-                            slot(*optimizer, parameter.value())))
-          << name << " of " << parameter.key();
+      expect_same("optimizer/" + name + "/" + with_slashes(parameter.key()), slot(*optimizer, parameter.value()));
     }
   }
   for (const auto& buffer : net->named_buffers()) {
     if (buffer.value().scalar_type() != at::kFloat) continue;
-    EXPECT_TRUE(same_bits(spans.at("model/" + with_slashes(buffer.key())), buffer.value())) << buffer.key();
+    expect_same("model/" + with_slashes(buffer.key()), buffer.value());
   }
 }
 

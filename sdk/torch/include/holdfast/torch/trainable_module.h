@@ -104,7 +104,8 @@ struct TrainableOptions {
 //
 // Errors: Error{invalid_argument} for options that cannot work; Error{unsupported} for parameters that are not f32, an
 // optimizer that Holdfast does not know, an operation of LibTorch without a deterministic implementation, a module
-// that changes its integer buffers, draws unseen or remembers earlier calls, and a device other than "cpu".
+// that changes its integer buffers, draws unseen or remembers earlier calls, and a device that docs/torch.md does not
+// name; those of a device that fails, as for Holdfast's own models.
 class AnyTrainableModule : public Trainable {
  public:
   // Calls make_module() once, and forward() with two samples of zeros, to learn the shapes.
@@ -122,6 +123,8 @@ class AnyTrainableModule : public Trainable {
   std::vector<ArraySpec> outputs() const override;
   void check_sample_weights(const ArraySpec& weights) const override;
   void prepare(const Workers& workers) override;
+  MemorySpace& memory() override;
+  bool reads_samples_on_device() const override;
   void initialize(std::uint64_t seed) override;
   std::vector<StateSpan> state() override;
   std::vector<std::string> sum_names() const override;
@@ -133,8 +136,8 @@ class AnyTrainableModule : public Trainable {
   void check_learning_rate(float rate) const override;
   void apply_update(const Update& update) override;
 
-  // A module that shares the parameters of this trainable, with the present buffers and in eval(). Valid as long as
-  // this object; the next update changes its parameters. Call it after fit().
+  // A module that shares the parameters of this trainable, with the present buffers and in eval(), on the device of the
+  // run. Valid as long as this object; the next update changes its parameters. Call it after fit().
   std::shared_ptr<::torch::nn::Module> module();
 
  private:

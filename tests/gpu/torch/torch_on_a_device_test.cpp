@@ -1,6 +1,8 @@
 // Modules of LibTorch on a CUDA device. A plain program of LibTorch on the same device must get the same bits; the CPU
 // gets others, and nearly the same losses.
 
+#include <ATen/Version.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -14,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "compute/backend.h"
 #include "compute/cublas_workspace.h"
 #include "holdfast/torch/dropout.h"
+#include "torch_device.h"
 #include "unit/torch/support/plain_training.h"
 
 namespace holdfast::torch {
@@ -29,6 +33,8 @@ class TorchOnADevice : public testing::Test {
   static void SetUpTestSuite() {
     ::setenv(compute::kCublasWorkspaceVariable, compute::kCublasWorkspace, 1);
     ::setenv("HOLDFAST_TORCH_CUDA", "try", 1);
+    // A difference of bits may be one of libraries.
+    std::cout << at::show_config() << "\n";
   }
   void SetUp() override {
     if (!std::filesystem::exists("/dev/nvidiactl")) {
@@ -36,6 +42,30 @@ class TorchOnADevice : public testing::Test {
     }
   }
 };
+
+// A copy by Holdfast comes after what LibTorch was asked for before, however long that takes.
+TEST_F(TorchOnADevice, QueuesItsWorkOnHoldfastsStream) {
+  const auto backend = compute::make_cuda_backend("cuda:0");
+  const std::unique_ptr<TorchDevice> device = torch_device_maker()("cuda:0", *backend);
+  std::cout << backend->description() << "\n";
+  constexpr std::int64_t kFloats = 1000;
+  const std::shared_ptr<float[]> array = backend->memory().allocate(kFloats);
+  const c10::impl::VirtualGuardImpl streams(at::kCUDA);
+  const c10::Stream before = streams.getStream(device->place());
+
+  {
+    const std::shared_ptr<void> scope = device->enter();
+    EXPECT_NE(streams.getStream(device->place()), before);
+    at::Tensor product = ::torch::ones({4096, 4096}, at::TensorOptions().device(device->place()));
+    for (int i = 0; i < 50; ++i) product = product.mm(product).clamp_max(1);
+    tensor_at(array.get(), {kFloats}, at::kFloat, device->place()).add_(product[0][0] + 1);
+  }
+  std::vector<float> values(kFloats);
+  backend->memory().copy_to_host({array.get(), kFloats}, values);
+
+  EXPECT_EQ(values, std::vector<float>(kFloats, 2));
+  EXPECT_EQ(streams.getStream(device->place()), before);
+}
 
 Course course(std::int64_t steps, Precision precision = Precision::f32) {
   return {.steps = steps, .device = "cuda:0", .place = at::Device("cuda:0"), .precision = precision};

@@ -8,7 +8,6 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <ATen/core/grad_mode.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -17,11 +16,8 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <exception>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "compute/backend.h"
@@ -416,6 +412,9 @@ bool AnyTrainableModule::Implementation::differ(std::span<const float> a, std::s
 // it, computes something else for the same shard.
 void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, std::span<float> gradients,
                                                      std::span<float> sums) {
+  // Before the run, each worker computes this shard. The module that one makes draws, which another would take for a
+  // draw of forward().
+  const std::scoped_lock one_at_a_time(first_shard);
   const std::shared_ptr<float[]> memory_of_other = memory().allocate(gradients.size());
   const std::span<float> other(memory_of_other.get(), gradients.size());
   std::vector<float> other_sums(sums.size());

@@ -99,6 +99,7 @@ class AnyTrainableModule::Implementation {
   bool clipping_of_torch = false;
   std::optional<TorchOptimizer> optimizer;  // of LibTorch; else functions.optimizer
   std::vector<WorkerModule> workers;
+  std::mutex first_shard;  // see train_twice()
   int threads_per_shard = 1;
   int threads = 1;                            // of an update
   std::int64_t steps = 0;                     // after the last update of this process

@@ -187,16 +187,20 @@ inline std::map<std::string, std::vector<float>> values_of(Trainable& model) {
   return all;
 }
 
+// Keys of states are the address as text in LibTorch 1.13, and the address itself later.
+inline bool is_key_of(const std::string& key, const at::Tensor& parameter) {
+  std::ostringstream address;
+  address << parameter.unsafeGetTensorImpl();
+  return key == address.str();
+}
+inline bool is_key_of(const void* key, const at::Tensor& parameter) {
+  return key == parameter.unsafeGetTensorImpl();
+}
+
 template <class State>
 const State& plain_state(optim::Optimizer& optimizer, const at::Tensor& parameter) {
   for (const auto& [key, state] : optimizer.state()) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(key)>, std::string>) {
-      std::ostringstream address;
-      address << parameter.unsafeGetTensorImpl();
-      if (key == address.str()) return static_cast<const State&>(*state);
-    } else {
-      if (key == parameter.unsafeGetTensorImpl()) return static_cast<const State&>(*state);
-    }
+    if (is_key_of(key, parameter)) return static_cast<const State&>(*state);
   }
   throw std::runtime_error("no state");
 }

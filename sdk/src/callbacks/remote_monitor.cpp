@@ -42,6 +42,30 @@ struct Server {
   throw Error(ErrorCode::invalid_argument, "RemoteMonitor " + why);
 }
 
+// 127.a.b.c in four numbers of 0 to 255. A number with a zero before it may be octal, or the name of a server.
+bool is_loopback_address(std::string_view host) {
+  if (!host.starts_with("127.")) return false;
+  int numbers = 0;
+  for (std::string_view rest = host;; ++numbers) {
+    const std::string_view number = rest.substr(0, rest.find('.'));
+    const bool is_number = !number.empty() && number.size() <= 3 && (number == "0" || number.front() != '0') &&
+                           std::ranges::all_of(number, [](char digit) { return digit >= '0' && digit <= '9'; });
+    if (!is_number || std::stoi(std::string(number)) > 255) return false;
+    if (number.size() == rest.size()) return numbers == 3;
+    rest.remove_prefix(number.size() + 1);
+  }
+}
+
+// Only names that no name server decides about: headers may go there in clear text.
+bool is_this_host(std::string_view authority) {
+  const std::size_t colon = authority.rfind(':');
+  const bool has_port = colon != std::string_view::npos && !authority.ends_with(']');
+  const std::string_view port = has_port ? authority.substr(colon + 1) : std::string_view();
+  const std::string_view host = has_port ? authority.substr(0, colon) : authority;
+  if (!std::ranges::all_of(port, [](char digit) { return digit >= '0' && digit <= '9'; })) return false;
+  return host == "localhost" || host == "[::1]" || is_loopback_address(host);
+}
+
 Server server_of(const std::string& root) {
   Server server{.is_encrypted = root.starts_with("https://")};
   if (!server.is_encrypted && !root.starts_with("http://")) {
@@ -57,8 +81,7 @@ Server server_of(const std::string& root) {
     refuse_monitor("takes no credentials in its root, where logs could show them; write them into headers_file");
   }
   server.shown = root.substr(0, end);
-  server.is_of_this_host = authority == "localhost" || authority.starts_with("localhost:") ||
-                           authority.starts_with("127.") || authority.starts_with("[::1]");
+  server.is_of_this_host = is_this_host(authority);
   return server;
 }
 

@@ -320,4 +320,21 @@ TEST_F(RemoteMonitorTest, RefusesAddressesAndLimitsThatCannotBe) {
   EXPECT_THAT(refusal_of({.queue = 0}), HasSubstr("needs a queue"));
 }
 
+// A name may begin as an address of this host does.
+TEST_F(RemoteMonitorTest, SendsHeadersInClearTextToThisHostAlone) {
+  for (const char* const host : {"127.evil.example", "127.0.0.1.evil.example", "127.0.0.256", "127.0.0.08", "127.0.0.",
+                                 "127.0.0.1.1", "127.1", "127.0.0.1:80x", "127.0.0.1:80:80", "localhost.evil.example",
+                                 "localhost:evil.example", "[::1].evil.example", "[::1]evil", "[::2]", "::1"}) {
+    SCOPED_TRACE(host);
+    const RemoteMonitorOptions options = {.root = std::string("http://") + host, .headers_file = "h"};
+    EXPECT_THAT(sentence_thrown_by([&] { RemoteMonitor{options}; }), HasSubstr("in clear text to http://"));
+  }
+  for (const char* const host :
+       {"localhost", "localhost:9000", "127.0.0.1", "127.0.0.1:80", "127.255.10.0", "[::1]", "[::1]:9000"}) {
+    SCOPED_TRACE(host);
+    const RemoteMonitorOptions options = {.root = std::string("http://") + host + "/publish", .headers_file = "h"};
+    EXPECT_NO_THROW(RemoteMonitor{options});
+  }
+}
+
 }  // namespace holdfast

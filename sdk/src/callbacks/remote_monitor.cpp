@@ -206,6 +206,9 @@ class RemoteMonitor::Sender {
       lock.unlock();
       std::string why;
       const Fate fate = send(item, why);
+      // Likewise, since a disk may be slow. Before the item leaves the queue, so flush() waits for the record, too. A
+      // process that dies before the record is written sends the epoch again, and the server knows it by its key.
+      if (fate != Fate::failed) keep_record(item.epoch + 1);
       lock.lock();
       if (is_stopping_) return;
       settle(item, fate, why);
@@ -235,7 +238,6 @@ class RemoteMonitor::Sender {
     } else {
       drop(1, fmt::format("the server refuses it ({})", why));
     }
-    keep_record(item.epoch + 1);
     changed_.notify_all();
   }
 

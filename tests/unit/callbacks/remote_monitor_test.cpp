@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -215,6 +216,35 @@ TEST_F(RemoteMonitorTest, HoldsNoStepWhereTheServerNeverAnswers) {
 
   EXPECT_EQ(monitor.delivered(), 0U);
   EXPECT_EQ(monitor.dropped(), 3U);
+}
+
+// The record is a file in the run directory, and writing it may take as long as a disk likes. Here it fails, and what
+// listens to the log then takes its time.
+TEST_F(RemoteMonitorTest, AddsEpochsWhileTheRecordOfAnEarlierOneIsWritten) {
+  PlayedServer server;
+  training.context.directory = folder / "gone";
+  std::promise<void> begun;
+  std::promise<void> added;
+  bool is_added_meanwhile = false;
+  int records = 0;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    if (line.find("cannot note what it delivered") == std::string_view::npos || records++ > 0) return;
+    begun.set_value();
+    is_added_meanwhile = added.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  });
+  RemoteMonitor monitor(options(server));
+
+  training.begin(monitor);
+  run_epochs(monitor, 0, 1);
+  EXPECT_EQ(begun.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  run_epochs(monitor, 1, 2);
+  added.set_value();
+  training.end(monitor);
+  set_log_sink({});
+
+  EXPECT_TRUE(is_added_meanwhile);
+  EXPECT_EQ(monitor.delivered(), 2U);
+  EXPECT_EQ(records, 2);
 }
 
 // Both Trainers have a call 0, and a server took the second one's epochs for repetitions.

@@ -9,14 +9,13 @@ namespace holdfast {
 
 std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width,
                    std::int64_t channels) {
-  // Keeps the number of bytes far from an overflow.
-  constexpr std::int64_t kMostSide = 1 << 16;
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
   image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-  const bool fits = height > 0 && width > 0 && height <= kMostSide && width <= kMostSide &&
+  // The bound of a side keeps the number of bytes far from an overflow.
+  const bool fits = height > 0 && width > 0 && height <= kMostPngSide && width <= kMostPngSide &&
                     pixels.size() == static_cast<std::size_t>(height * width * channels);
   std::string bytes;
   png_alloc_size_t size = 0;
@@ -29,7 +28,7 @@ std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, st
     }
   }
   // libpng leaves its reason in the image, so it is copied before the image is freed.
-  const std::string why = fits ? std::string(image.message) : fmt::format("a side has 1 to {} pixels", kMostSide);
+  const std::string why = fits ? std::string(image.message) : fmt::format("a side has 1 to {} pixels", kMostPngSide);
   png_image_free(&image);
   throw Error(ErrorCode::invalid_argument,
               fmt::format("a picture of {} rows of {} pixels cannot be written as PNG: {}; make it smaller", height,

@@ -7,8 +7,11 @@
 
 namespace holdfast {
 
+// Of rows and of columns.
+inline constexpr std::int64_t kMostPngSide = 1 << 16;
+
 // The bytes of a PNG file with these pixels: rows of `width` pixels with 1 (grey), 3 (RGB) or 4 (RGBA) bytes each.
-// Throws Error{invalid_argument} for sizes that PNG does not have.
+// Throws Error{invalid_argument} for sides that are not 1 to kMostPngSide.
 std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width,
                    std::int64_t channels);
 

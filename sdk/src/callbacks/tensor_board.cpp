@@ -3,6 +3,9 @@
 
 #include "holdfast/observe/tensor_board.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -13,8 +16,10 @@
 #include "callbacks/event_file.h"
 #include "callbacks/event_series.h"
 #include "callbacks/graph_definition.h"
+#include "callbacks/png_writer.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/log.h"
 #include "holdfast/base/whole_file.h"
 
 namespace holdfast {
@@ -44,13 +49,34 @@ std::string tag_of(const WeightArray& array, const char* what) {
   return name + "/" + what;
 }
 
-// A kernel of [in, out] as it is; of [height, width, in, out] a picture of in x out filters. Empty for other arrays.
-std::optional<Tensor> picture_of(const WeightArray& array) {
-  // The picture is a part of the training state until the next one, so its size has a bound.
-  constexpr std::size_t kMostPixels = 512 * 512;
+bool is_kernel(const WeightArray& array) {
+  const std::size_t axes = array.shape.rank();
+  return (axes == 2 || axes == 4) && !array.values.empty();
+}
+
+// The picture is a part of the training state until the next one, so its size has a bound.
+constexpr std::size_t kMostPixels = 512 * 512;
+
+struct PictureSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+// Empty for a kernel that is too large.
+std::optional<PictureSize> picture_size(const WeightArray& array) {
+  if (array.values.size() > kMostPixels) return std::nullopt;
   const std::vector<std::int64_t>& extents = array.shape.extents();
-  const bool is_kernel = extents.size() == 2 || extents.size() == 4;
-  if (!is_kernel || array.values.empty() || array.values.size() > kMostPixels) return std::nullopt;
+  const bool is_matrix = extents.size() == 2;
+  const PictureSize size = is_matrix ? PictureSize{.height = extents[0], .width = extents[1]}
+                                     : PictureSize{.height = extents[0] * extents[2], .width = extents[1] * extents[3]};
+  // The table of an embedding may have few columns and very many rows.
+  if (size.height > kMostPngSide || size.width > kMostPngSide) return std::nullopt;
+  return size;
+}
+
+// A kernel of [in, out] as it is; of [height, width, in, out] a picture of in x out filters.
+Tensor picture_of(const WeightArray& array, const PictureSize& size) {
+  const std::vector<std::int64_t>& extents = array.shape.extents();
   const auto [lowest, highest] = std::minmax_element(array.values.begin(), array.values.end());
   // The smallest weight is black and the largest white. Equal weights are all black: there is no difference to show.
   const float scale = *highest > *lowest ? 1 / (*highest - *lowest) : 0;
@@ -59,13 +85,13 @@ std::optional<Tensor> picture_of(const WeightArray& array) {
   const std::int64_t width = is_matrix ? 1 : extents[1];
   const std::int64_t in = extents[extents.size() - 2];
   const std::int64_t out = extents.back();
-  Tensor picture(Shape{in * height, out * width, 1});
+  Tensor picture(Shape{size.height, size.width, 1});
   const float* value = array.values.data();
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
       for (std::int64_t i = 0; i < in; ++i) {
         for (std::int64_t o = 0; o < out; ++o) {
-          const std::int64_t place = (i * height + y) * out * width + o * width + x;
+          const std::int64_t place = (i * height + y) * size.width + o * width + x;
           picture.values()[static_cast<std::size_t>(place)] = (*value++ - *lowest) * scale;
         }
       }
@@ -156,12 +182,23 @@ void TensorBoard::add_weights(const TrainingContext& context) {
   const bool has_images = is_due(context.epoch() + 1, options_.images_every_epochs);
   if (!has_histograms && !has_images) return;
   TensorBoardPoints points;
+  std::vector<std::string> too_large;
   for (const WeightArray& array : context.weights()) {
     if (has_histograms) points.histogram(tag_of(array, "histogram"), array.values);
-    const std::optional<Tensor> picture = has_images ? picture_of(array) : std::nullopt;
-    if (picture) points.image(tag_of(array, "image"), *picture);
+    if (!has_images || !is_kernel(array)) continue;
+    if (const std::optional<PictureSize> size = picture_size(array)) {
+      points.image(tag_of(array, "image"), picture_of(array, *size));
+    } else {
+      too_large.push_back(fmt::format("{} of {}", array.name, array.shape.to_string()));
+    }
   }
   weights_->add(context.epoch(), points.summary());
+  // Once: the next epoch has the same arrays.
+  if (too_large.empty() || !writes(context) || std::exchange(has_told_large_arrays_, true)) return;
+  log(LogLevel::warning,
+      fmt::format("TensorBoard leaves out pictures of more than {} pixels, or {} rows or columns: {}; "
+                  "TensorBoardOptions::histograms_every_epochs shows arrays of any size",
+                  kMostPixels, kMostPngSide, fmt::join(too_large, ", ")));
 }
 
 void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>& epochs) {

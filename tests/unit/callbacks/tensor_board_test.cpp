@@ -3,10 +3,16 @@
 
 #include "holdfast/observe/tensor_board.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "callbacks/event_file.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "support/memory_file_system.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -14,6 +20,9 @@
 
 namespace holdfast {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 // The points of the three played epochs, in "train" or "validation".
 EventPoints points_of_three(const std::string& log) {
@@ -276,6 +285,39 @@ TEST(TensorBoard, TakesBackStepsAfterTheStateThatTheRunGoesBackTo) {
   std::vector<std::int64_t> steps;
   for (const auto& [step, summary] : shown_points(board.files, "/logs/steps")) steps.push_back(step);
   EXPECT_EQ(steps, (std::vector<std::int64_t>{2, 4, 6}));
+}
+
+// A table of very many rows and two columns has few pixels, and PNG has no such picture. It ended fit().
+TEST(TensorBoard, LeavesOutPicturesThatAreTooLargeAndNamesThemOnce) {
+  Board board;
+  std::vector<std::string> said;
+  set_log_sink([&](LogLevel, std::string_view line) { said.emplace_back(line); });
+  const auto array = [](const std::string& name, const Shape& shape) {
+    return WeightArray{.name = name,
+                       .shape = shape,
+                       .values = std::vector<float>(static_cast<std::size_t>(shape.element_count()), 1.0F)};
+  };
+  board.training.context.arrays = {array("model/embedding/embeddings", {100'000, 2}),
+                                   array("model/wide/kernel", {2, 100'000}), array("model/large/kernel", {513, 512}),
+                                   array("model/long/kernel", {1 << 16, 4}), array("model/dense/bias", {100'000})};
+  TensorBoard callback({.directory = "/logs", .images_every_epochs = 1});
+
+  board.training.begin(callback);
+  for (const Logs& logs : {kThreePlayedEpochs[0], kThreePlayedEpochs[1]}) {
+    EXPECT_NO_THROW(board.training.end_epoch(callback, logs));
+    ++board.training.context.epoch_number;
+  }
+  set_log_sink({});
+
+  const EventPoints shown = shown_points(board.files, "/logs/weights");
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_THAT(shown.at(1), HasSubstr("long/kernel/image"));
+  for (const char* const name : {"embedding", "wide", "large", "bias"}) {
+    EXPECT_THAT(shown.at(1), Not(HasSubstr(name)));
+  }
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], HasSubstr("model/embedding/embeddings of [100000, 2], model/wide/kernel of [2, 100000], "
+                                 "model/large/kernel of [513, 512]; "));
 }
 
 TEST(TensorBoard, HasNoStateWithoutSuchPoints) {

@@ -65,7 +65,8 @@ struct TensorBoardOptions {
   // Histograms of all parameters and buffers each time so many epochs are done. 0: none.
   std::int64_t histograms_every_epochs = 0;
   // Kernels as grey pictures, each with its own scale from its lowest to its highest value: one for a matrix,
-  // one of all filters side by side for a convolution. Larger ones than 512 x 512 are left out. 0: none.
+  // one of all filters side by side for a convolution. Those of more than 512 x 512 pixels, or of more than
+  // 65,536 rows or columns, are left out, and the log names them once. 0: none.
   std::int64_t images_every_epochs = 0;
   // The layers of the model and what they take from each other, in DIRECTORY/graph, once.
   bool write_graph = false;
@@ -105,6 +106,7 @@ class TensorBoard final : public EpochRecord {
   std::unique_ptr<RecentEvents> steps_;
   std::unique_ptr<RecentEvents> weights_;
   std::unique_ptr<RecentEvents> added_;
+  bool has_told_large_arrays_ = false;  // which have no picture
 };
 
 }  // namespace holdfast

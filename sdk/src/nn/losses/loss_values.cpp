@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "nn/losses/softmax_row.h"
 
 namespace holdfast {
 namespace {
@@ -168,6 +169,15 @@ std::int64_t checked_classes(std::string_view what, const Value& outputs) {
               fmt::format("{} keeps sums for each element of the last axis, of which there "
                           "are {}; it takes at most {}",
                           what, classes, kMost));
+}
+
+void check_class_axes(const std::string& what, const Value& outputs, const Value& targets) {
+  check_has_classes(what, outputs.shape());
+  if (targets.shape().rank() > 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} takes a row with a number for each class as target, and the targets are single numbers; "
+                          "for class numbers, use the sparse metric of this kind",
+                          what));
 }
 
 void check_equal_shapes(std::string_view what, const Value& outputs, const Value& targets) {

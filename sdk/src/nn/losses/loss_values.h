@@ -54,6 +54,9 @@ std::vector<std::string> names_of_elements(const std::string& name, const Shape&
 // The extent of the last axis, for metrics with sums for each element of it. Throws Error{invalid_argument} above 1024.
 std::int64_t checked_classes(std::string_view what, const Value& outputs);
 
+// Throws Error{invalid_argument} unless both have a last axis, the classes: for targets that are rows of classes.
+void check_class_axes(const std::string& what, const Value& outputs, const Value& targets);
+
 // Throws Error{invalid_argument} unless there is a target for each element of the outputs. A broadcast would count
 // something else.
 void check_equal_shapes(std::string_view what, const Value& outputs, const Value& targets);

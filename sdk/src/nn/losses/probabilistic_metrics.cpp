@@ -9,6 +9,7 @@
 
 #include "core/json_text.h"
 #include "nn/losses/loss_values.h"
+#include "nn/losses/softmax_row.h"
 
 namespace holdfast::metrics {
 namespace {
@@ -51,6 +52,7 @@ CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyMetricOptions
       options_(options) {}
 
 std::vector<Value> CategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
+  check_class_axes(name(), outputs, targets);
   return {categorical_crossentropy(outputs, targets, options_.from_logits, options_.label_smoothing)};
 }
 
@@ -59,6 +61,7 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(const SparseCrossen
       from_logits_(options.from_logits) {}
 
 std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
+  check_has_classes(name(), outputs.shape());
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
 }
 
@@ -66,6 +69,7 @@ Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
     : BuiltInMetric("perplexity", options.name, logits_option(options)), from_logits_(options.from_logits) {}
 
 std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {
+  check_has_classes(name(), outputs.shape());
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
 }
 

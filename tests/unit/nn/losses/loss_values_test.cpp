@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/holdfast.h"
+#include "nn/program/value_function.h"
 #include "support/thrown.h"
 
 namespace holdfast {
@@ -138,6 +139,27 @@ TEST(MetricsOfValues, RefuseOutputsThatDoNotFit) {
               HasSubstr(".top_k = 4, but the outputs have 3 classes"));
   EXPECT_THAT(sentence_thrown_by([] { sum_of_rows(metrics::R2Score(), Row(1025), Row(1025), 1); }),
               HasSubstr("at most 1024"));
+}
+
+// The last axis of a shape without axes was read and written. A model may have such an output, and a loss that takes
+// class numbers has such targets.
+TEST(MetricsOfValues, RefuseOutputsAndTargetsWithoutAnAxisOfClasses) {
+  const metrics::TopKCategoricalAccuracy top({.k = 1});
+  const metrics::SparseTopKCategoricalAccuracy sparse_top({.k = 1});
+  const metrics::CategoricalCrossentropy crossentropy;
+  const metrics::SparseCategoricalCrossentropy sparse_crossentropy;
+  const metrics::Perplexity perplexity;
+  for (const ValueMetric* const metric :
+       std::initializer_list<const ValueMetric*>{&top, &sparse_top, &crossentropy, &sparse_crossentropy, &perplexity}) {
+    SCOPED_TRACE(metric->name());
+    EXPECT_THAT(sentence_thrown_by([&] { graph_of_metric_sums(*metric, {.outputs = {}, .targets = {}}); }),
+                HasSubstr("needs a model whose output has an axis, the classes; it has the shape []"));
+  }
+  for (const ValueMetric* const metric : std::initializer_list<const ValueMetric*>{&top, &crossentropy}) {
+    SCOPED_TRACE(metric->name());
+    EXPECT_THAT(sentence_thrown_by([&] { graph_of_metric_sums(*metric, {.outputs = Shape{3}, .targets = {}}); }),
+                HasSubstr("takes a row with a number for each class as target"));
+  }
 }
 
 TEST(TopK, CountsEqualOutputsForTheTarget) {

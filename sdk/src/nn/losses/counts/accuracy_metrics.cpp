@@ -4,6 +4,7 @@
 
 #include "holdfast/base/error.h"
 #include "nn/losses/loss_values.h"
+#include "nn/losses/softmax_row.h"
 
 namespace holdfast::metrics {
 namespace {
@@ -41,6 +42,7 @@ TopKCategoricalAccuracy::TopKCategoricalAccuracy(const TopKOptions& options)
       k_(options.k) {}
 
 std::vector<Value> TopKCategoricalAccuracy::sums(const Value& outputs, const Value& targets) const {
+  check_class_axes(name(), outputs, targets);
   return {is_in_top_k(name(), outputs, first_largest(targets), k_)};
 }
 
@@ -50,6 +52,7 @@ SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(const TopKOptions& 
       k_(options.k) {}
 
 std::vector<Value> SparseTopKCategoricalAccuracy::sums(const Value& outputs, const Value& targets) const {
+  check_has_classes(name(), outputs.shape());
   return {is_in_top_k(name(), outputs, one_hot(outputs, targets), k_)};
 }
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "compute/device_kernels.h"
 #include "core/sample_error.h"
@@ -57,7 +56,7 @@ double evaluate_labelled_probabilities(std::span<const float> row, std::size_t l
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions options) : options_(options) {
   // Targets are compared as f32, in which larger numbers are not exact.
   constexpr std::int64_t kExact = std::int64_t{1} << 24;
-  if (options.ignore_class && std::abs(*options.ignore_class) > kExact) {
+  if (options.ignore_class && (*options.ignore_class < -kExact || *options.ignore_class > kExact)) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("sparse_categorical_crossentropy was given .ignore_class = {}; it is a number from -2^24 to "

@@ -114,6 +114,13 @@ TEST(LossesOfValues, RefuseOptionsOutOfRange) {
   EXPECT_THAT(sentence_thrown_by([] { CategoricalCrossentropy({.label_smoothing = 2}); }), HasSubstr("from 0 to 1"));
   EXPECT_THAT(sentence_thrown_by([] { SparseCategoricalCrossentropy({.label_smoothing = 0.1F}); }),
               HasSubstr("use CategoricalCrossentropy with one-hot targets"));
+  constexpr std::int64_t kExact = std::int64_t{1} << 24;
+  for (const std::int64_t ignored :
+       {std::numeric_limits<std::int64_t>::min(), -kExact - 1, kExact + 1, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_THAT(sentence_thrown_by([&] { SparseCategoricalCrossentropy({.ignore_class = ignored}); }),
+                HasSubstr("it is a number from -2^24 to 2^24"));
+  }
+  EXPECT_NO_THROW(SparseCategoricalCrossentropy({.ignore_class = -kExact}));
 }
 
 TEST(MetricsOfValues, RefuseOptionsOutOfRange) {

@@ -64,8 +64,9 @@ std::vector<std::int64_t> extents_of_axes(const ExtentsByAxis& extents, std::str
   return result;
 }
 
+// By Shape, which refuses a product that 63 bits cannot count: a file may ask for any extents.
 std::int64_t product_of(const std::vector<std::int64_t>& extents) {
-  return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  return Shape(extents).element_count();
 }
 
 }  // namespace

@@ -68,6 +68,12 @@ TEST(EinsumDense, RefusesExtentsAndInputsThatDoNotFit) {
                 Sequential{Input{4, 3}, EinsumDense{"abc,cd->abd", {5, 2}}};
               }),
               HasSubstr("has 5 elements along b, and the input has 4"));
+  // Their product overflowed, which the sanitizer build shows.
+  constexpr std::int64_t kMost = Layer::kMaximumExtent;
+  EXPECT_THAT(refusal([] {
+                Sequential{Input{3}, EinsumDense{"ab,bcde->acde", {kMost, kMost, kMost}}};
+              }),
+              HasSubstr("more elements than 63 bits can count"));
 }
 
 }  // namespace

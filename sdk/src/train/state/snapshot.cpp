@@ -196,6 +196,13 @@ StateImage image_of(const TrainState& state, StateArrays arrays) {
   return image;
 }
 
+// No tensor has negative extents, or more elements than 63 bits can count.
+static bool are_extents(std::span<const std::int64_t> extents) {
+  std::int64_t count = 1;
+  return std::ranges::all_of(
+      extents, [&](std::int64_t extent) { return extent >= 0 && !__builtin_mul_overflow(count, extent, &count); });
+}
+
 Snapshot view_of_image(std::span<const std::byte> image) {
   // The arrays are viewed as floats where they lie.
   HOLDFAST_ASSERT(reinterpret_cast<std::uintptr_t>(image.data()) % alignof(float) == 0);
@@ -215,7 +222,9 @@ Snapshot view_of_image(std::span<const std::byte> image) {
     snapshot.state = train_state_from_json(header.at("state").get<std::string>(), "a snapshot in memory");
     rest = rest.subspan((bytes + 7) / 8 * 8);
     for (const nlohmann::json& entry : header.at("arrays")) {
-      const Shape shape(entry.at("shape").get<std::vector<std::int64_t>>());
+      const auto extents = entry.at("shape").get<std::vector<std::int64_t>>();
+      if (!are_extents(extents)) throw refuse("no array has such a shape as one of its own");
+      const Shape shape(extents);
       const auto count = static_cast<std::size_t>(shape.element_count());
       if (count > rest.size() / sizeof(float)) throw refuse("its arrays are cut off");
       const std::span<const float> values(reinterpret_cast<const float*>(rest.data()), count);

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "holdfast/base/error.h"
@@ -13,6 +15,7 @@
 #include "holdfast/format/array_file.h"
 #include "holdfast/train/trainer.h"
 #include "support/program.h"
+#include "support/thrown.h"
 #include "unit/train/support/held_by_a_test.h"
 
 namespace holdfast {
@@ -169,6 +172,29 @@ TEST(Snapshot, RefusesAnImageThatIsCutOff) {
     } catch (const Error& failure) {
       EXPECT_EQ(failure.code(), ErrorCode::invalid_file);
     }
+  }
+}
+
+// With the header that says this of one array, and no array.
+std::vector<std::byte> image_of_one_array(const std::string& entry) {
+  std::string text = nlohmann::json{{"state", to_json(some_state())},
+                                    {"arrays", nlohmann::json::array({nlohmann::json::parse(entry)})}}
+                         .dump();
+  const std::uint64_t bytes = text.size();
+  text.resize((bytes + 7) / 8 * 8, ' ');
+  std::vector<std::byte> image(sizeof bytes + text.size());
+  std::memcpy(image.data(), &bytes, sizeof bytes);
+  std::memcpy(image.data() + sizeof bytes, text.data(), text.size());
+  return image;
+}
+
+TEST(Snapshot, RefusesAnImageWhoseHeaderHasNoSuchArrays) {
+  EXPECT_NO_THROW(view_of_image(image_of_one_array(R"({"name":"model/z","shape":[0]})")));
+  for (const char* const entry :
+       {R"({"name":"model/z","shape":[-1]})", R"({"name":"model/z","shape":[-2,-2]})",
+        R"({"name":"model/z","shape":[4611686018427387904,4]})", R"({"name":"model/z","shape":[9223372036854775807]})",
+        R"({"name":"model/z","shape":"wide"})", R"({"name":7,"shape":[0]})", R"({"shape":[0]})"}) {
+    EXPECT_EQ(code_thrown_by([&] { view_of_image(image_of_one_array(entry)); }), ErrorCode::invalid_file) << entry;
   }
 }
 

@@ -5,7 +5,8 @@
 //
 //   floor(i in / out)  to  ceil((i + 1) in / out) - 1
 //
-// as in Keras, so windows may overlap, and differ by one in size. The layers have no weights.
+// as in Keras, so windows may overlap, and differ by one in size. Where they differ, each is an operation of its own,
+// so an axis has at most kMostDifferentWindows of them then. The layers have no weights.
 //
 //   AdaptiveAveragePooling{{7, 7}}   // [height, width, channels] becomes [7, 7, channels]
 //   AdaptiveMaxPooling{{4}}          // [steps, channels] becomes [4, channels]
@@ -21,6 +22,9 @@ namespace holdfast {
 
 class ConfigReader;
 
+// Positions of the output along an axis whose number does not divide that of the input. Others have no such limit.
+inline constexpr std::int64_t kMostDifferentWindows = 4096;
+
 // An empty name lets the model choose one.
 struct AdaptivePoolingOptions {
   std::string name = {};
@@ -30,7 +34,8 @@ struct AdaptivePoolingOptions {
 class AdaptiveAveragePooling final : public LayerOf<AdaptiveAveragePooling> {
  public:
   // Positions of the output along each axis. Throws Error{invalid_argument} unless there are 1 to 3 of them in
-  // [1, Layer::kMaximumExtent]. An input of another rank is refused where the layer is called.
+  // [1, Layer::kMaximumExtent]. An input of another rank, or of an extent that needs too many different windows, is
+  // refused where the layer is called.
   explicit AdaptiveAveragePooling(std::vector<std::int64_t> output_size, const AdaptivePoolingOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

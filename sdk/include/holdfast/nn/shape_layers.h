@@ -125,6 +125,9 @@ enum class Interpolation {
   bilinear,  // weighted by distance from the centers of two pixels along each axis; beyond the outermost, its number
 };
 
+// The largest factor of UpSampling2D with Interpolation::bilinear, of which each place is an operation of its own.
+inline constexpr std::int64_t kMostBilinearFactor = 4096;
+
 // The default of Keras.
 struct UpSampling2DOptions {
   Interpolation interpolation = Interpolation::nearest;  // what new pixels are
@@ -137,7 +140,8 @@ struct UpSampling2DOptions {
 //   const Value large = UpSampling2D{2, {.interpolation = Interpolation::bilinear}}(x);
 class UpSampling2D final : public LayerOf<UpSampling2D> {
  public:
-  // Throws Error{invalid_argument} unless the factors are in [1, kMaximumExtent].
+  // Throws Error{invalid_argument} unless the factors are in [1, kMaximumExtent], or in [1, kMostBilinearFactor] if
+  // they interpolate.
   explicit UpSampling2D(Extent2D size, const UpSampling2DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

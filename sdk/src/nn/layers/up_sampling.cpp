@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "holdfast/base/error.h"
@@ -33,6 +34,12 @@ std::shared_ptr<const Layer> UpSampling1D::from_config(const std::string& name, 
 UpSampling2D::UpSampling2D(Extent2D size, const UpSampling2DOptions& options)
     : LayerOf(options.name), size_(size), interpolation_(options.interpolation) {
   check_extent("UpSampling2D", "factors", size);
+  if (interpolation_ != Interpolation::bilinear || std::max(size.height, size.width) <= kMostBilinearFactor) return;
+  // Each place of a factor is an operation of its own, and the factor may come from a file.
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("UpSampling2D was given the factors {} and {}; with Interpolation::bilinear they are at most {}",
+                  size.height, size.width, kMostBilinearFactor));
 }
 
 // The center of new pixel p lies at (p + 1/2) / factor - 1/2 among the old pixels (so keras.ops.image.resize). So it
@@ -55,9 +62,11 @@ static Value interpolated(const Value& x, std::int64_t axis, std::int64_t factor
     const Value part = share == 0 ? x : x * (1 - share) + (distance < 0 ? before : after) * share;
     parts.push_back(reshape(part, with_places));
   }
+  // Refuses a shape that 63 bits cannot count, before the product below could overflow.
+  const Value joined = concatenate(parts, axis + 1);
   std::vector<std::int64_t> extents = x.shape().extents();
   extents[static_cast<std::size_t>(axis)] *= factor;
-  return reshape(concatenate(parts, axis + 1), extents);
+  return reshape(joined, extents);
 }
 
 std::vector<Value> UpSampling2D::build(LayerBuilder&, std::span<const Value> inputs) const {

@@ -36,6 +36,19 @@ TEST(UpSampling, IsWrittenToTheGraphAndReadFromIt) {
   EXPECT_EQ(Sequential::from_graph(sequence.graph()).graph(), sequence.graph());
 }
 
+// Each place of the factor is an operation, and a file of one number could exhaust the memory.
+TEST(UpSampling, BoundsTheFactorsThatInterpolate) {
+  for (const Extent2D size : {Extent2D{4097, 1}, Extent2D{1, 2147483647}}) {
+    EXPECT_THAT(refusal([&] { UpSampling2D(size, {.interpolation = Interpolation::bilinear}); }),
+                HasSubstr("with Interpolation::bilinear they are at most 4096"));
+    EXPECT_EQ(refusal([&] { UpSampling2D{size}; }), "");
+  }
+  std::string graph =
+      Sequential{Input{1, 1, 1}, UpSampling2D{{7, 1}, {.interpolation = Interpolation::bilinear}}}.graph();
+  graph.replace(graph.find("[7,1]"), 5, "[2147483647,1]");
+  EXPECT_THAT(refusal([&] { Sequential::from_graph(graph); }), HasSubstr("they are at most 4096"));
+}
+
 TEST(UpSampling, RefusesOptionsAndInputsThatItCannotTake) {
   EXPECT_THAT(refusal([] { UpSampling1D{0}; }), HasSubstr("UpSampling1D needs a factor from 1 to 2147483647, not 0"));
   EXPECT_THAT(refusal([] { UpSampling3D{{1, -1, 1}}; }), HasSubstr("UpSampling3D needs factors"));

@@ -40,10 +40,21 @@ Value pooled_along(const Value& x, std::int64_t axis, std::int64_t out, ReduceWi
   const std::int64_t in = x.shape()[static_cast<std::size_t>(axis)];
   // Each window has one element then, and is that element.
   if (in == out) return x;
+  // Each window is an operation of its own, and the number may come from a file.
+  if (out > kMostDifferentWindows) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("it makes {} positions of {}, in windows of different sizes, and such windows are at most {} "
+                    "along an axis; take fewer, or a number that divides {}",
+                    out, in, kMostDifferentWindows, in));
+  }
   std::vector<Value> windows;
   for (std::int64_t i = 0; i < out; ++i) {
-    // From floor(i in / out) to ceil((i + 1) in / out), in integers, which Keras divides likewise.
-    const Value window = slice(x, axis, i * in / out, ((i + 1) * in + out - 1) / out);
+    // From floor(i in / out) to ceil((i + 1) in / out), in integers, which Keras divides likewise. The whole part of
+    // in / out is multiplied apart, so that no product overflows.
+    const std::int64_t begin = i * (in / out) + i * (in % out) / out;
+    const std::int64_t end = (i + 1) * (in / out) + ((i + 1) * (in % out) + out - 1) / out;
+    const Value window = slice(x, axis, begin, end);
     windows.push_back(reduce(window, {axis}, ReducedAxes::keep));
   }
   return windows.size() == 1 ? windows.front() : concatenate(windows, axis);

@@ -49,5 +49,16 @@ TEST(AdaptivePooling, RefusesSizesThatDoNotFit) {
               HasSubstr("is for an input of 3 axes"));
 }
 
+// Each such window is an operation, and a file of one number could exhaust the memory.
+TEST(AdaptivePooling, BoundsTheNumberOfDifferentWindows) {
+  EXPECT_THAT(
+      refusal([] {
+        Sequential{Input{3, 1}, AdaptiveMaxPooling{{4097}}};
+      }),
+      HasSubstr("it makes 4097 positions of 3, in windows of different sizes, and such windows are at most 4096"));
+  EXPECT_EQ((Sequential{Input{10'000, 1}, AdaptiveMaxPooling{{5000}}}.output_shape()), (Shape{5000, 1}));
+  EXPECT_EQ((Sequential{Input{5000, 3, 1}, AdaptiveAveragePooling{{5000, 2}}}.output_shape()), (Shape{5000, 2, 1}));
+}
+
 }  // namespace
 }  // namespace holdfast

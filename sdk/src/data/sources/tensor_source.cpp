@@ -119,6 +119,13 @@ void check_sample_weights(const Tensor& weights) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("sample weights are of {}; pass them as f32", name(weights.dtype())));
   }
+  // Nothing could be divided by the weights of a sample that has none.
+  if (weights.shape().rank() > 0 && weights.shape().without_batch().element_count() == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("sample weights have the shape {}, which is no number for a sample; give each sample one "
+                            "weight, or one for each position of its target's first axes",
+                            weights.shape().to_string()));
+  }
   for (std::size_t index = 0; index < weights.values().size(); ++index) {
     const float weight = weights.values()[index];
     // The sum of the weights divides the gradient. A NaN or a negative weight would spoil a whole batch.

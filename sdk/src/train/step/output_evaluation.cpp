@@ -165,7 +165,8 @@ bool OutputEvaluation::takes_weights(std::size_t output, const Shape& weights) c
   const bool leads = positions.size() <= shape.rank() &&
                      std::ranges::equal(positions, std::span(shape.extents()).first(positions.size()));
   // A row of the targets belongs to each weight, so their elements must divide evenly.
-  const bool divides = target_elements(output) % static_cast<std::size_t>(weights.element_count()) == 0;
+  const auto count = static_cast<std::size_t>(weights.element_count());
+  const bool divides = count > 0 && target_elements(output) % count == 0;
   // A class is not a position: it has no loss of its own. Functions of values are checked by their graphs.
   const auto takes = [&](const auto& part) {
     if (part.as_values() != nullptr) return true;

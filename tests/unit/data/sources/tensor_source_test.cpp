@@ -80,6 +80,23 @@ TEST(FromTensors, RefusesTensorsThatDoNotFitTogether) {
               HasSubstr("sample weight 2 is -1"));
 }
 
+// A model divided by their number.
+TEST(FromTensors, RefusesWeightsThatAreNoNumberForASample) {
+  const Tensor four(Shape{4, 1});
+  const Tensor empty_targets(Shape{4, 0});
+
+  EXPECT_THAT(sentence_thrown_by([&] {
+                from_tensors({{"a", four}}, {{"y", four}}, Tensor(Shape{4, 0}));
+              }),
+              HasSubstr("sample weights have the shape [4, 0], which is no number for a sample"));
+  EXPECT_THAT(
+      sentence_thrown_by([&] {
+        from_tensors({{"a", four}}, {{"y", empty_targets}}, std::vector<NamedTensor>{{"y", Tensor(Shape{4, 0})}});
+      }),
+      HasSubstr("which is no number for a sample"));
+  EXPECT_NO_THROW(from_tensors({{"a", Tensor(Shape{0, 1})}}, {{"y", Tensor(Shape{0, 1})}}, Tensor(Shape{0})));
+}
+
 TEST(ArrayMap, ChangesArraysInPlace) {
   const Dataset data = mixed().map([](const SampleArrays& sample, Random&) {
     for (std::int64_t& id : sample.inputs.elements<std::int64_t>("ids")) id += 100;

@@ -52,6 +52,14 @@ TEST(OutputEvaluation, RefusesWeightsForClasses) {
   EXPECT_NO_THROW(elements.check_weights(for_classes));
 }
 
+// The remainder of a division by their number ended the process.
+TEST(OutputEvaluation, RefusesWeightsThatAreNoNumberForASample) {
+  const OutputEvaluation evaluation(classes_model(), {LossHandle(MeanSquaredError{})}, {});
+
+  EXPECT_THAT(message_of([&] { evaluation.check_weights({.name = "weights", .shape = Shape{0}}); }),
+              HasSubstr("the sample weights have the shape [0] a sample"));
+}
+
 class TwoSums final : public ValueMetric {
  public:
   TwoSums() : ValueMetric("two_sums") {}

@@ -13,6 +13,7 @@
 #include <parquet/exception.h>
 #include <parquet/metadata.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -29,11 +30,56 @@
 namespace holdfast {
 namespace {
 
+// Arrow decodes a whole row group, and what it becomes is only known then: a word that the file stores once may stand
+// in each row. So the memory for that has a bound, too.
+class LimitedPool final : public arrow::ProxyMemoryPool {
+ public:
+  explicit LimitedPool(std::int64_t most_bytes)
+      : ProxyMemoryPool(arrow::default_memory_pool()), most_bytes_(most_bytes) {}
+
+  using MemoryPool::Allocate;
+  using MemoryPool::Reallocate;
+  arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override {
+    ARROW_RETURN_NOT_OK(check(size));
+    return ProxyMemoryPool::Allocate(size, alignment, out);
+  }
+  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
+                           std::uint8_t** memory) override {
+    // Both exist while one is copied to the other.
+    ARROW_RETURN_NOT_OK(check(new_size));
+    return ProxyMemoryPool::Reallocate(old_size, new_size, alignment, memory);
+  }
+
+  bool was_exceeded() const { return was_exceeded_; }
+
+ private:
+  arrow::Status check(std::int64_t size) {
+    if (size <= most_bytes_ - bytes_allocated()) return arrow::Status::OK();
+    was_exceeded_ = true;
+    return arrow::Status::OutOfMemory("more than ", most_bytes_, " bytes are needed to decode a row group");
+  }
+
+  const std::int64_t most_bytes_;
+  // Arrow may read ahead in a thread of its own.
+  std::atomic<bool> was_exceeded_ = false;
+};
+
+// Arrow grows arrays by doubling them, and holds pages besides.
+std::int64_t most_arrow_bytes(std::int64_t max_bytes) {
+  constexpr std::int64_t kPages = std::int64_t{64} << 20;
+  std::int64_t most = 0;
+  const bool is_unbounded = __builtin_mul_overflow(max_bytes, 4, &most) || __builtin_add_overflow(most, kPages, &most);
+  return is_unbounded ? std::numeric_limits<std::int64_t>::max() : most;
+}
+
 // One reading of one file. Arrow reports failures by a Status, and Parquet's own code by exceptions, which
 // read_parquet() catches.
 class ParquetTable {
  public:
-  ParquetTable(const std::string& path, const ParquetOptions& options) : options_(options) { data_.path = path; }
+  ParquetTable(const std::string& path, const ParquetOptions& options)
+      : options_(options), pool_(most_arrow_bytes(options.max_bytes)) {
+    data_.path = path;
+  }
 
   Table read() {
     open();
@@ -58,6 +104,10 @@ class ParquetTable {
   // Text of Arrow may quote bytes of the file, so it is shown without control characters.
   void check(const arrow::Status& status) const {
     if (status.ok()) return;
+    if (pool_.was_exceeded()) {
+      refuse(fmt::format("a row group takes much more memory than {} bytes to decode; raise max_bytes to read it",
+                         options_.max_bytes));
+    }
     if (status.IsOutOfMemory()) throw Error(ErrorCode::out_of_memory, status.ToString());
     refuse(fmt::format("Arrow cannot read it ({}); it is no whole Parquet file, or one of another kind",
                        shown_text(status.ToString())));
@@ -73,7 +123,8 @@ class ParquetTable {
     // The object of Arrow closes the descriptor, also if it cannot be made.
     const auto input = value_of(arrow::io::ReadableFile::Open(file.release()));
     parquet::arrow::FileReaderBuilder builder;
-    check(builder.Open(input));
+    check(builder.Open(input, parquet::ReaderProperties(&pool_)));
+    builder.memory_pool(&pool_);
     reader_ = value_of(builder.Build());
   }
 
@@ -113,30 +164,71 @@ class ParquetTable {
                             quoted_text(data_.path), quoted_text(field.name()), type->ToString()));
   }
 
-  // By the metadata, so a file that is too large is refused before anything of it is decoded.
-  void check_limits() const {
+  // Adds to a count of bytes. The file says most of these numbers, so they may be negative or overflow the sum.
+  void count(std::int64_t& bytes, std::int64_t more) const {
+    if (more >= 0 && !__builtin_add_overflow(bytes, more, &bytes) && bytes <= options_.max_bytes) return;
+    refuse(fmt::format("its columns have more than {} bytes of content; raise max_bytes to read them",
+                       options_.max_bytes));
+  }
+
+  // By the metadata, so a file that is too large is refused before anything of it is decoded. What it stores and what
+  // the table holds differ: a number that all rows have may take a few bytes of the file. Texts are counted where their
+  // lengths are known, in append().
+  void check_limits() {
     const std::shared_ptr<parquet::FileMetaData> metadata = reader_->parquet_reader()->metadata();
     if (metadata->num_rows() > options_.max_rows) {
       refuse(fmt::format("it has {} rows, more than {}; raise max_rows to read them", metadata->num_rows(),
                          options_.max_rows));
     }
-    std::int64_t bytes = 0;
+    std::int64_t stored_bytes = 0;
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
       const auto row_group = metadata->RowGroup(group);
       for (const int leaf : leaves_) {
-        // The file says this number, so it may be negative or overflow the sum. It counts a word of a dictionary once,
-        // so a column of text may take more memory than this.
-        const std::int64_t more = row_group->ColumnChunk(leaf)->total_uncompressed_size();
-        if (more < 0 || __builtin_add_overflow(bytes, more, &bytes) || bytes > options_.max_bytes) {
-          refuse(fmt::format("its columns have more than {} bytes of content; raise max_bytes to read them",
-                             options_.max_bytes));
-        }
+        const auto chunk = row_group->ColumnChunk(leaf);
+        count(stored_bytes, chunk->total_uncompressed_size());
+        std::int64_t cells = 0;
+        const bool is_too_much = __builtin_mul_overflow(chunk->num_values(), kCellBytes, &cells);
+        count(table_bytes_, is_too_much ? -1 : cells);
       }
     }
   }
 
+  // What the cells of a column of text take besides kCellBytes.
+  std::int64_t text_bytes(const arrow::Array& array) const {
+    if (array.type_id() == arrow::Type::STRING) {
+      return static_cast<const arrow::StringArray&>(array).total_values_length();
+    }
+    if (array.type_id() == arrow::Type::LARGE_STRING) {
+      return static_cast<const arrow::LargeStringArray&>(array).total_values_length();
+    }
+    if (array.type_id() != arrow::Type::DICTIONARY) return 0;
+    const auto& cells = static_cast<const arrow::DictionaryArray&>(array);
+    const arrow::Array& words = *cells.dictionary();
+    if (words.type_id() == arrow::Type::STRING) {
+      return bytes_of_words(cells, static_cast<const arrow::StringArray&>(words));
+    }
+    if (words.type_id() == arrow::Type::LARGE_STRING) {
+      return bytes_of_words(cells, static_cast<const arrow::LargeStringArray&>(words));
+    }
+    return 0;
+  }
+
+  template <typename Words>
+  std::int64_t bytes_of_words(const arrow::DictionaryArray& cells, const Words& words) const {
+    std::int64_t bytes = 0;
+    for (std::int64_t i = 0; i < cells.length(); ++i) {
+      // append_dictionary() refuses a word that is not there.
+      if (cells.IsNull(i) || !std::in_range<std::size_t>(cells.GetValueIndex(i))) continue;
+      if (cells.GetValueIndex(i) < words.length()) count(bytes, words.value_length(cells.GetValueIndex(i)));
+    }
+    return bytes;
+  }
+
   // Rows of `missing` are filled up last: a column without an empty cell in this group has not grown it.
   void append(const arrow::Table& group) {
+    for (const std::shared_ptr<arrow::ChunkedArray>& column : group.columns()) {
+      for (const std::shared_ptr<arrow::Array>& chunk : column->chunks()) count(table_bytes_, text_bytes(*chunk));
+    }
     for (int i = 0; i < group.num_columns(); ++i) {
       // Arrow may give the columns in the order of the file.
       TableColumn& column = data_.columns[data_.index_of(group.field(i)->name())];
@@ -250,11 +342,16 @@ class ParquetTable {
   template <typename Value>
   using Wide = std::conditional_t<std::is_same_v<Value, bool>, std::uint8_t, Value>;
 
+  // Of a number, or of the end of a text.
+  static constexpr std::int64_t kCellBytes = 8;
+
   // Of the caller of read_parquet(), whose call outlives this object.
   const ParquetOptions& options_;
   TableData data_;
+  LimitedPool pool_;  // of all that the reader holds
   std::unique_ptr<parquet::arrow::FileReader> reader_;
-  std::vector<int> leaves_;  // of the columns, as Arrow numbers them
+  std::vector<int> leaves_;       // of the columns, as Arrow numbers them
+  std::int64_t table_bytes_ = 0;  // of the cells of all groups, and of the texts of the groups so far
 };
 
 }  // namespace

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 
 import pyarrow as pa
@@ -18,8 +19,10 @@ import pytest
 PROGRAM = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "parquet_program")
 
 
-def run(path, *columns):
-    result = subprocess.run([PROGRAM, str(path), *columns], capture_output=True, text=True, timeout=60)
+def run(path, *columns, max_bytes=2 << 30, memory=None):
+    limit = memory and (lambda: resource.setrlimit(resource.RLIMIT_DATA, (memory, memory)))
+    result = subprocess.run([PROGRAM, str(max_bytes), str(path), *columns], capture_output=True, text=True, timeout=60,
+                            preexec_fn=limit)
     return result.returncode, result.stdout
 
 
@@ -123,6 +126,36 @@ def test_unknown_columns_and_two_of_one_name_are_refused(tmp_path):
     table = pa.table({"area": [1], "town": ["x"]})
     assert "no column \"aria\"; the nearest name is \"area\"" in refusal(table, tmp_path, "aria")
     assert "two columns named \"area\"" in refusal(table, tmp_path, "area", "area")
+
+
+@pytest.mark.parametrize("column, table_bytes", [
+    (["x" * 100_000] * 500, 50_004_000),
+    (pa.array(["x" * 100_000] * 500).dictionary_encode(), 50_004_000),
+    (pa.array(["x" * 100_000] * 500, pa.large_string()), 50_004_000),
+    ([7] * 100_000, 800_000),
+    ([None] * 100_000, 800_000),
+])
+def test_the_limit_counts_what_the_table_holds(tmp_path, column, table_bytes):
+    """A file stores a value once, however many rows have it."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": pa.array(column) if column[0] is not None else pa.array(column, pa.int64())}), path)
+    assert path.stat().st_size < 200_000
+
+    code, output = run(path, max_bytes=table_bytes - 1)
+    assert code == 1 and f"its columns have more than {table_bytes - 1} bytes of content; raise max_bytes" in output
+    code, output = run(path, max_bytes=table_bytes)
+    assert code == 0, output[:200]
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}])
+def test_a_small_file_cannot_take_the_memory(tmp_path, options):
+    """A gigabyte of text, which stands in the file once."""
+    pq.write_table(pa.table({"x": ["x" * 1_000_000] * 1000}), tmp_path / "a.parquet", **options)
+    assert (tmp_path / "a.parquet").stat().st_size < 1_000_000
+
+    code, output = run(tmp_path / "a.parquet", max_bytes=10_000_000, memory=1_000_000_000)
+
+    assert code == 1 and "invalid_file" in output and "more memory than 10000000 bytes to decode; raise max_bytes" in output
 
 
 def test_damaged_files_are_refused_by_name(tmp_path):

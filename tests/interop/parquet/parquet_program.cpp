@@ -1,5 +1,5 @@
-// parquet_program FILE [COLUMN...]: prints the table of a Parquet file as JSON: for each column its name, its type, and
-// its cells, null where there is no value. Prints "refused: " and the sentence if it cannot be read.
+// parquet_program MAX_BYTES FILE [COLUMN...]: prints the table of a Parquet file as JSON: for each column its name, its
+// type, and its cells, null where there is no value. Prints "refused: " and the sentence if it cannot be read.
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -39,7 +39,8 @@ nlohmann::json json_of_column(const Table& table, const std::string& name) {
 
 int main(int argc, char** argv) {
   try {
-    const Table table = holdfast::read_parquet(argv[1], {.columns = {argv + 2, argv + argc}});
+    const Table table =
+        holdfast::read_parquet(argv[2], {.columns = {argv + 3, argv + argc}, .max_bytes = std::stoll(argv[1])});
     nlohmann::json columns = nlohmann::json::array();
     for (const std::string& name : table.columns()) columns.push_back(json_of_column(table, name));
     std::puts(columns.dump().c_str());

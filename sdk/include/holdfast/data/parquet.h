@@ -18,9 +18,12 @@ namespace holdfast {
 struct ParquetOptions {
   // The columns to read, in this order. Empty: all, which must then have types that a Table has.
   std::vector<std::string> columns = {};
-  // Limits, which are checked by what the file says of itself before it is decoded.
+  // Checked by what the file says of itself, before it is decoded.
   std::int64_t max_rows = 100'000'000;
-  std::int64_t max_bytes = std::int64_t{2} << 30;  // of the columns that are read, after decompression
+  // Of the columns that are read: of what the file stores of them, after decompression, and of the cells of the table,
+  // 8 bytes for each and its characters for a text. A file may store a number or a word once for all rows. Texts are
+  // counted before a row group goes into the table, and to decode it Arrow gets four times as much, and 64 MiB more.
+  std::int64_t max_bytes = std::int64_t{2} << 30;
 };
 
 // Integers up to 64 bits and booleans (0 and 1) are columns of integers, floats of reals, and strings of text, also

@@ -19,6 +19,9 @@ class BucketStage : public ChainedStage {
   BucketStage(std::shared_ptr<const Stage> before, std::int64_t batch, BucketOptions options);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    before().expect(seed, epoch, position_before(seed, epoch, position));
+  }
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return before().source(); }

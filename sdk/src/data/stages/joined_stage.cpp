@@ -146,6 +146,11 @@ void AlternatingStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t
   part(place.part).load(seed_of_part(seed, place.part), epoch, place.position, destination);
 }
 
+void AlternatingStage::expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  const Place place = place_of(position);
+  part(place.part).expect(seed_of_part(seed, place.part), epoch, place.position);
+}
+
 void AlternatingStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                                     std::span<float> targets) const {
   const Place place = place_of(position);
@@ -223,6 +228,12 @@ void ZipStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t positio
     part(index).load(seed_of_part(seed, index), epoch, position, {.features = inputs, .targets = targets});
     input = copy_arrays(of_part.inputs, inputs, layouts().inputs, destination.features, input);
     target = copy_arrays(of_part.targets, targets, layouts().targets, destination.targets, target);
+  }
+}
+
+void ZipStage::expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  for (std::size_t index = 0; index < this->parts(); ++index) {
+    part(index).expect(seed_of_part(seed, index), epoch, position);
   }
 }
 

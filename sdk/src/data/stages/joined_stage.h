@@ -35,6 +35,7 @@ class JoinedStage : public Stage {
 class AlternatingStage : public JoinedStage {
  public:
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   PositionSet reach(const PositionSet& positions, std::size_t parent) const override;
@@ -82,6 +83,7 @@ class ZipStage : public JoinedStage {
   explicit ZipStage(Parts parts);
   StageKind kind() const override { return StageKind::zip; }
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
 };
 
 }  // namespace holdfast

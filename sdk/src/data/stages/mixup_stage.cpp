@@ -101,8 +101,8 @@ MixingStage::MixingStage(std::shared_ptr<const Stage> before, const char* name, 
 }
 
 void MixingStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
-  Random random(seed, Purpose::augmentation, draw_major(*this, epoch), static_cast<std::uint64_t>(position));
-  const auto partner = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size())));
+  Random random = draws_of(seed, epoch, position);
+  const std::int64_t partner = draw_partner(random);
   const float share = draw_share(alpha_, random);
   before().load(seed, epoch, position, destination);
   // A sample that is mixed with itself is itself, in either kind of mixing.
@@ -114,6 +114,13 @@ void MixingStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   const float own = mix_inputs({.share = share, .random = random}, destination.features, features);
   const std::size_t mixed_targets = layouts().targets.arrays().size() - (layouts().has_weights ? 1 : 0);
   mix_rows(layouts().targets, mixed_targets, destination.targets, targets, own);
+}
+
+void MixingStage::expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  Random random = draws_of(seed, epoch, position);
+  const std::int64_t partner = draw_partner(random);
+  before().expect(seed, epoch, position);
+  if (partner != position) before().expect(seed, epoch, partner);
 }
 
 void MixingStage::describe(nlohmann::ordered_json& stages) const {

@@ -9,6 +9,7 @@ namespace holdfast {
 class MixingStage : public ChainedStage {
  public:
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
@@ -33,6 +34,13 @@ class MixingStage : public ChainedStage {
   MixingStage(std::shared_ptr<const Stage> before, const char* name, float alpha);
 
  private:
+  // All draws of a sample. The first one is its partner.
+  Random draws_of(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+    return {seed, Purpose::augmentation, draw_major(*this, epoch), static_cast<std::uint64_t>(position)};
+  }
+  std::int64_t draw_partner(Random& random) const {
+    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size())));
+  }
   // Mixes `other` into the inputs of a sample. Returns the share of the sample's own targets.
   virtual float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const = 0;
 

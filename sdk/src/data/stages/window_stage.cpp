@@ -84,6 +84,12 @@ void WindowStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   if (options_.targets == WindowTargets::last) std::ranges::copy(targets, destination.targets.begin());
 }
 
+void WindowStage::expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  for (std::int64_t index = 0; index < count_; ++index) {
+    before().expect(seed, epoch, position * options_.shift + index * options_.stride);
+  }
+}
+
 PositionSet WindowStage::reach(const PositionSet& positions, std::size_t) const {
   std::vector<PositionSet::Range> reached;
   const std::int64_t length = (count_ - 1) * options_.stride + 1;

@@ -15,6 +15,7 @@ class WindowStage : public ChainedStage {
   WindowStage(std::shared_ptr<const Stage> before, std::int64_t count, const WindowOptions& options);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   const Stage* source() const override { return nullptr; }
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position * options_.shift);

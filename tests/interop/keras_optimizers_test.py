@@ -33,7 +33,13 @@ OPTIMIZERS = {
     "Lion": (lambda: optimizers.Lion(), ["momentum"]),
     "ScheduleFreeAdamW": (lambda: optimizers.ScheduleFreeAdamW(), ["momentum", "velocity"]),
     "Ftrl": (lambda: optimizers.Ftrl(), ["accumulator", "linear"]),
+    "Lamb": (lambda: optimizers.Lamb(), ["momentum", "velocity"]),
+    "Adafactor": (lambda: optimizers.Adafactor(), ["r", "c", "velocity"]),
 }
+# Keras 3.15 gives two variables of Adafactor one name, and then cannot write them to a legacy file. It writes such a
+# file with Lamb, and cannot load it, so Holdfast writes none.
+NOT_WRITTEN_AS_LEGACY_FILES = ["Adafactor"]
+NOT_READ_FROM_LEGACY_FILES = ["Lamb"]
 
 
 def trained(make):
@@ -44,9 +50,15 @@ def trained(make):
     model.optimizer.build(model.trainable_variables)
     generator = np.random.default_rng(1)
     for variable in [*model.variables, *model.optimizer.variables]:
-        is_count = "iteration" in variable.path
-        variable.assign(17 if is_count else generator.uniform(0.1, 0.2, variable.shape).astype(np.float32))
+        # Adafactor has counts of 0 in place of factors of short arrays.
+        is_count = "int" in keras.backend.standardize_dtype(variable.dtype)
+        count = 17 if "iteration" in variable.path else 0
+        variable.assign(count if is_count else generator.uniform(0.1, 0.2, variable.shape).astype(np.float32))
     return model
+
+
+def forms_of(kind, without):
+    return ["weights", "archive"] + (["legacy_model"] if kind not in without else [])
 
 
 def state(model):
@@ -56,7 +68,7 @@ def state(model):
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_keras_goes_on_with_the_state_that_holdfast_read_and_wrote(kind, tmp_path):
     model = trained(OPTIMIZERS[kind][0])
-    for form in ("weights", "archive", "legacy_model"):
+    for form in forms_of(kind, without=NOT_WRITTEN_AS_LEGACY_FILES + NOT_READ_FROM_LEGACY_FILES):
         ours, back = tmp_path / f"{form}.h5", tmp_path / ("back" + SUFFIXES[form])
 
         program("read", save(model, tmp_path, form), ours)
@@ -71,12 +83,15 @@ def test_the_state_goes_from_an_archive_into_the_other_forms_and_back(kind, tmp_
     model = trained(OPTIMIZERS[kind][0])
     program("read", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
 
-    program("write", tmp_path / "ours.h5", tmp_path / "old.h5", "legacy_model")
     program("write", tmp_path / "ours.h5", tmp_path / "new.weights.h5", "weights")
-    program("read", tmp_path / "old.h5", tmp_path / "old_read.h5")
-    program("write", tmp_path / "old_read.h5", tmp_path / "again.keras", "archive")
+    last = tmp_path / "ours.h5"
+    if kind not in NOT_READ_FROM_LEGACY_FILES:
+        program("write", tmp_path / "ours.h5", tmp_path / "old.h5", "legacy_model")
+        last = tmp_path / "old_read.h5"
+        program("read", tmp_path / "old.h5", last)
+        assert_same_bits(state_in(tmp_path / "old.h5", "legacy_model", OPTIMIZERS[kind][0]), state(model))
+    program("write", last, tmp_path / "again.keras", "archive")
 
-    assert_same_bits(state_in(tmp_path / "old.h5", "legacy_model", OPTIMIZERS[kind][0]), state(model))
     assert_same_bits(state_in(tmp_path / "new.weights.h5", "weights", OPTIMIZERS[kind][0]), state(model))
     assert_same_bits(state_in(tmp_path / "again.keras", "archive", OPTIMIZERS[kind][0]), state(model))
 
@@ -109,12 +124,15 @@ def test_each_slot_is_called_by_its_name(kind, tmp_path):
         expected.add("optimizer/learning_rate")
     if kind == "Nadam":
         expected.add("optimizer/u_product")
-    for form in ("archive", "legacy_model"):
+    for form in forms_of(kind, without=NOT_WRITTEN_AS_LEGACY_FILES)[1:]:
         program("read", save(model, tmp_path, form), tmp_path / f"{form}.h5")
 
         found = {name: value for name, value in arrays(tmp_path / f"{form}.h5").items() if name.startswith("optimizer/")}
 
         assert set(found) == expected
+        if kind == "Adafactor":
+            # Keras names its factors like the weight, and only the order tells them apart.
+            continue
         # The path of a Keras variable names its weight: "adam/sequential_one_kernel_momentum".
         by_path = {variable.path: keras.ops.convert_to_numpy(variable) for variable in model.optimizer.variables}
         for slot in slots:

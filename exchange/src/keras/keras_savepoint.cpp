@@ -19,6 +19,7 @@
 #include "keras/keras_graph.h"
 #include "keras/keras_optimizer_state.h"
 #include "keras/keras_reorder.h"
+#include "keras_files/keras_adafactor.h"
 #include "keras_files/keras_legacy.h"
 
 namespace holdfast::format {
@@ -80,8 +81,11 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
     const KerasSlot& trainable = trainables[variable];
     const std::string variable_name = savepoint_array(trainable, names);
     const bool is_parameter = slot.begins_as_parameter && state.step == 0;
-    NamedArray array =
-        get(savepoint, is_parameter ? kModelPrefix + variable_name : slot_name(slot.holdfast, variable_name));
+    const auto own = [&](std::string_view name) { return get(savepoint, slot_name(name, variable_name)); };
+    NamedArray array = is_parameter ? get(savepoint, kModelPrefix + variable_name) : own(slot.holdfast);
+    if (slot.kind != SlotKind::whole) {
+      array = keras_adafactor_slot(slot.kind, own("row_velocity"), own("column_velocity"));
+    }
     array.name = slot_name(slot.keras, trainable.array);
     add(std::move(array));
   }
@@ -299,10 +303,16 @@ class Merger {
   // The variable's name in the savepoint: "dense/kernel".
   std::string name_of(const Match& match) const { return savepoint_array(*match.slot, names_); }
 
-  void replace(const std::string& name, const std::string& keras_name, const Match& match) {
+  void replace(const std::string& name, const std::string& keras_name, const Match& match,
+               SlotKind kind = SlotKind::whole) {
     const auto target = targets_.find(name);
     if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
     NamedArray source = get(arrays_, keras_name);
+    if (kind != SlotKind::whole && source.shape == keras_slot_shape(kind, target->second->shape)) {
+      const auto repeated = savepoint_adafactor_slot(kind, source, target->second->shape);
+      if (!repeated) return;
+      source = *repeated;
+    }
     // Statistics over all axes are a scalar in Keras.
     if (source.shape.empty() && target->second->shape == std::vector<std::uint64_t>{1}) source.shape = {1};
     const std::string place = fmt::format("layer \"{}\": {}", names_.at(layer_of(*match.slot)), match.slot->variable);
@@ -348,7 +358,7 @@ class Merger {
     if (!state) return reset_optimizer();
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const Match& match = trainables[slots[i].variable];
-      replace(slot_name(slots[i].slot.holdfast, name_of(match)), (*state)[i], match);
+      replace(slot_name(slots[i].slot.holdfast, name_of(match)), (*state)[i], match, slots[i].slot.kind);
     }
     take_step();
   }

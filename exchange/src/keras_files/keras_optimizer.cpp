@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "keras_files/keras_adafactor.h"
 #include "keras_files/keras_muon.h"
 #include "keras_files/keras_optimizer_table.h"
 
@@ -19,6 +20,7 @@ constexpr const char* kLearningRate = "learning_rate";
 struct Slot {
   std::string name;
   bool is_for_adam_alone = false;  // of Muon
+  SlotKind kind = SlotKind::whole;
 };
 using Pass = std::vector<Slot>;
 
@@ -37,7 +39,9 @@ std::optional<Layout> layout_of_class(const std::string& class_name, const Json&
   Layout layout;
   for (const KerasOptimizerPass& slots : keras_optimizer_passes(*kind, options)) {
     Pass& pass = layout.passes.emplace_back();
-    for (const KerasOptimizerSlot& slot : slots) pass.push_back({std::string(slot.keras), slot.is_for_adam_alone});
+    for (const KerasOptimizerSlot& slot : slots) {
+      pass.push_back({std::string(slot.keras), slot.is_for_adam_alone, slot.kind});
+    }
   }
   if (!kind->product.empty()) layout.last.emplace_back(kind->product);
   return layout;
@@ -80,7 +84,9 @@ std::vector<std::string> apply(const Layout& layout, const Json& options, std::s
           if (!*is_there) continue;
         }
         const std::size_t index = first + names.size();
-        if (index >= variables.size() || !fits(variables[index], trainable.shape)) return {};
+        if (index >= variables.size() || !fits(variables[index], keras_slot_shape(slot.kind, trainable.shape))) {
+          return {};
+        }
         names.push_back(slot.name + "/" + trainable.name);
       }
     }

@@ -9,6 +9,9 @@
 
 namespace holdfast::format {
 
+// How Keras keeps a slot. All but `whole` are of Adafactor (keras_adafactor.h).
+enum class SlotKind { whole, row_factor, column_factor, product_of_factors };
+
 struct KerasOptimizerSlot {
   std::string_view keras;
   std::string_view holdfast;
@@ -17,6 +20,7 @@ struct KerasOptimizerSlot {
   std::string_view initial{};        // the option whose value the elements begin with; empty: they begin with 0
   bool is_for_adam_alone = false;    // of Muon: only arrays have it that Adam updates (keras_muon.h)
   bool begins_as_parameter = false;  // in Keras; Holdfast's slot is 0 until the first step, which takes the parameter
+  SlotKind kind = SlotKind::whole;
 };
 
 struct KerasOptimizerKind {

@@ -177,6 +177,34 @@ TEST(KerasSavepoint, KeepsTheStateOfEachOptimizer) {
   }
 }
 
+// A savepoint repeats each factor along the axis that it lacks, and has zeros for the columns of a bias.
+TEST(KerasSavepoint, KeepsTheFactorsOfAdafactor) {
+  const Trained trained = {plain_optimizer("adafactor"), {"row_velocity", "column_velocity"}};
+  const auto with_factors = [&](ArraySet set) {
+    for (NamedArray& array : set.arrays) {
+      const std::size_t floats = array.bytes.size() / sizeof(float);
+      std::vector<float> values(floats);
+      for (std::size_t i = 0; i < floats; ++i) values[i] = static_cast<float>(i / 3 + 1);
+      if (array.name == "optimizer/column_velocity/d/kernel") values = {4, 5, 6, 4, 5, 6};
+      if (array.name == "optimizer/column_velocity/d/bias") values = {0, 0, 0};
+      std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+    }
+    return set;
+  };
+  for (const KerasForm form : {KerasForm::weights, KerasForm::archive, KerasForm::legacy_model}) {
+    const ArraySet expected = with_factors(trained.savepoint());
+    KerasContent content = lay_out(keras_from_savepoint(expected, trained.metadata()), form);
+    const ArraySet keras = {.arrays = content.arrays, .metadata = keras_metadata(content.description)};
+
+    const ArraySet found = back(keras, trained.savepoint("other"));
+
+    for (const NamedArray& array : expected.arrays) {
+      if (array.name == "optimizer/column_velocity/d/bias") continue;
+      EXPECT_EQ(find(found.arrays, array.name)->bytes, array.bytes) << name(form) << " " << array.name;
+    }
+  }
+}
+
 // Names of slots, or their number, tell all of these apart.
 TEST(KerasSavepoint, StartsTheOptimizerAnewWhereTheKerasFileHasAnother) {
   for (const Trained& one : kTrained) {

@@ -43,6 +43,16 @@ TEST(KerasOptimizer, HasNoLearningRateVariableWithASchedule) {
               ElementsAre("iteration", "momentum/scale"));
 }
 
+TEST(KerasOptimizer, HasFactorsOfAdafactorInTheirShapes) {
+  const KerasShape scalar = {"", DType::i32, {}};
+  const KerasShape rows = {"", DType::f32, {2}};
+  const std::vector<KerasShape> variables = {kIteration, kRate, rows, kBias, kKernel, scalar, scalar, kBias};
+
+  EXPECT_THAT(keras_optimizer_names(optimizer("Adafactor"), variables, kTrainables),
+              ElementsAre("iteration", "learning_rate", "r/dense/kernel", "c/dense/kernel", "velocity/dense/kernel",
+                          "r/dense/bias", "c/dense/bias", "velocity/dense/bias"));
+}
+
 TEST(KerasOptimizer, NumbersWhatDoesNotFit) {
   const std::vector<KerasShape> variables = {kIteration, kRate, kKernel, kKernel, kBias};
 

@@ -61,6 +61,16 @@ struct AdamStep {
   float kept = 1;  // the factor of the parameter before the step: 1 - learning_rate * weight_decay
 };
 
+// See optim/lamb.h.
+struct LambStep {
+  float beta_1_rest = 0;
+  float beta_2_rest = 0;
+  float momentum_correction = 1;
+  float velocity_correction = 1;
+  float epsilon = 0;
+  float kept = 1;  // as in AdamStep
+};
+
 // Floats [begin, end) of an arena that are clipped by one norm.
 struct NormRange {
   std::size_t begin = 0;

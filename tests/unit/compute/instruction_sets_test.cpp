@@ -251,6 +251,33 @@ TEST_F(InstructionSets, GiveTheSameStepsOfOptimizers) {
   });
 }
 
+// The sums have the order of the elements.
+TEST_F(InstructionSets, GiveTheSameStepsOfLamb) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats gradients = normal_numbers(length, 1);
+    Floats parameters = normal_numbers(length, 2), m = normal_numbers(length, 3), v = normal_numbers(length, 4);
+    for (float& square : v) square = square * square;
+    const LambStep step = {.beta_1_rest = 0.1F,
+                           .beta_2_rest = 0.001F,
+                           .momentum_correction = 3,
+                           .velocity_correction = 7,
+                           .epsilon = 1e-7F,
+                           .kept = 0.9F};
+    double squares = 0;
+    for (const float parameter : parameters) {
+      const auto decayed = static_cast<double>(parameter * step.kept);
+      squares += decayed * decayed;
+    }
+    LambSums sums;
+    kernels.lamb_slots(step, length, gradients.data(), parameters.data(), m.data(), v.data(), sums);
+    EXPECT_EQ(sums.parameters, squares);
+    kernels.lamb_parameters(step, 0.3F, length, m.data(), v.data(), parameters.data());
+    for (const Floats& part : {m, v}) parameters.insert(parameters.end(), part.begin(), part.end());
+    append(parameters, sums.directions);
+    return parameters;
+  });
+}
+
 TEST_F(InstructionSets, GiveTheSameClippedGradients) {
   expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
     const Floats gradients = mixed_numbers(length, 1);

@@ -32,6 +32,16 @@ HOLDFAST_HOST_DEVICE inline void nesterov_element(float learning_rate, float mom
   parameter += velocity * momentum - learning_rate * gradient;
 }
 
+// The slots of LAMB (You et al., 2020), and the direction of its step.
+HOLDFAST_HOST_DEVICE inline void lamb_slots(const LambStep& step, float gradient, float& momentum, float& velocity) {
+  momentum += (gradient - momentum) * step.beta_1_rest;
+  velocity += (gradient * gradient - velocity) * step.beta_2_rest;
+}
+
+HOLDFAST_HOST_DEVICE inline float lamb_direction(const LambStep& step, float momentum, float velocity) {
+  return momentum * step.momentum_correction / (square_root(velocity * step.velocity_correction) + step.epsilon);
+}
+
 // The moving average after a batch of `count` rows whose values add up to `sum`.
 HOLDFAST_HOST_DEVICE inline float moving_average(float moving, float momentum, float sum, float count) {
   return moving * momentum + sum / count * (1 - momentum);

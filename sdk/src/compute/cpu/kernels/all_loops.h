@@ -48,6 +48,8 @@ constexpr VectorKernels kernels_of_this_source(InstructionSet set) {
           .find_chain = find_chain,
           .adam = adam,
           .sgd = sgd,
+          .lamb_slots = lamb_slots_of_all,
+          .lamb_parameters = lamb_parameters,
           .squares_of_chunk = chunk_squares,
           .clip_values = clip_values,
           .scaled = scaled,

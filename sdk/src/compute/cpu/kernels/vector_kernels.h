@@ -94,6 +94,12 @@ enum class ChainSum : std::uint8_t { none, values, squares, products, negatives 
 // which no later function, and no factor, reads the same element.
 using ChainLoop = double (*)(const ElementChain& chain, std::int64_t count);
 
+// Sums of squares, whose roots are the norms of LAMB.
+struct LambSums {
+  double parameters = 0;
+  double directions = 0;
+};
+
 struct VectorKernels {
   InstructionSet set;
 
@@ -150,6 +156,13 @@ struct VectorKernels {
   // One step of an optimizer. The arrays do not overlap. `velocity` is null without momentum.
   void (*adam)(const AdamStep& step, std::int64_t count, const float* gradients, float* parameters, float* m, float* v);
   void (*sgd)(const SgdStep& step, std::int64_t count, const float* gradients, float* parameters, float* velocity);
+
+  // LAMB in two passes: the slots are moved, and the squares of the decayed parameters and of the directions are added
+  // to `sums` in the order of the elements. Then the parameters decay and make a step of `scale` times the directions.
+  void (*lamb_slots)(const LambStep& step, std::int64_t count, const float* gradients, const float* parameters,
+                     float* momenta, float* velocities, LambSums& sums);
+  void (*lamb_parameters)(const LambStep& step, float scale, std::int64_t count, const float* momenta,
+                          const float* velocities, float* parameters);
 
   // The parts of gradient clipping, in the order of arithmetic/gradient_clipping.h.
   double (*squares_of_chunk)(const float* values, std::size_t count);

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "holdfast/base/error.h"
+#include "optim/rules/rule_loop.h"
 #include "optim/update_description.h"
 #include "optim/update_pass.h"
 
@@ -23,6 +24,7 @@ struct DescribedOptimizer::Compiled {
   std::once_flag once;
   compute::ElementProgram program;
   std::size_t numbers = 0;
+  std::optional<RuleLoop> loop{};  // on the host, in place of the program
 };
 
 DescribedOptimizer::DescribedOptimizer() : compiled_(std::make_unique<Compiled>()) {}
@@ -94,6 +96,7 @@ const DescribedOptimizer::Compiled& DescribedOptimizer::compiled() const {
     fill_in(first, program);
     require_zeros_of_zeros(name(), program, slots);
     compiled_->program = program;
+    compiled_->loop = find_rule_loop(program);
     compiled_->numbers = first.size();
   });
   return *compiled_;
@@ -124,7 +127,10 @@ std::shared_ptr<const UpdatePass> DescribedOptimizer::pass(std::int64_t step) co
 
 void DescribedOptimizer::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                                 std::span<const std::span<float>> slots) const {
-  run_pass(*pass(step), {parameters, gradients, slots});
+  const std::shared_ptr<const UpdatePass> own = pass(step);
+  const UpdateArrays arrays = {parameters, gradients, slots};
+  if (!compiled_->loop) return run_pass(*own, arrays);
+  run_rule_loop(*compiled_->loop, std::get<compute::ElementProgram>(own->step), arrays);
 }
 
 }  // namespace holdfast

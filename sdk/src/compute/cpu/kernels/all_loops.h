@@ -50,6 +50,8 @@ constexpr VectorKernels kernels_of_this_source(InstructionSet set) {
           .sgd = sgd,
           .lamb_slots = lamb_slots_of_all,
           .lamb_parameters = lamb_parameters,
+          .rules = {rule_loop<UpdateRule::rmsprop>, rule_loop<UpdateRule::adagrad>, rule_loop<UpdateRule::adadelta>,
+                    rule_loop<UpdateRule::adamax>, rule_loop<UpdateRule::nadam>, rule_loop<UpdateRule::lion>},
           .squares_of_chunk = chunk_squares,
           .clip_values = clip_values,
           .scaled = scaled,

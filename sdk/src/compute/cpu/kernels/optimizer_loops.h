@@ -2,8 +2,10 @@
 
 // See vector_kernels.h.
 
+#include "compute/arithmetic/element_functions.h"
 #include "compute/arithmetic/gradient_clipping.h"
 #include "compute/arithmetic/optimizers.h"
+#include "compute/arithmetic/update_rules.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -109,6 +111,33 @@ void lamb_parameters(const LambStep& step, float scale, std::int64_t count, cons
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     parameters[i] = parameters[i] * same.kept - scale * lamb_direction(same, momenta[i], velocities[i]);
+  }
+}
+
+// The functions of element programs, as formulas of rules call them.
+struct RuleFunctions {
+  HOLDFAST_HOST_DEVICE static float square(float x) { return element<ElementFunction::square>(x, 0, 0); }
+  HOLDFAST_HOST_DEVICE static float square_root(float x) { return element<ElementFunction::square_root>(x, 0, 0); }
+  HOLDFAST_HOST_DEVICE static float sign(float x) { return element<ElementFunction::sign>(x, 0, 0); }
+  HOLDFAST_HOST_DEVICE static float absolute(float x) { return element<ElementFunction::absolute>(x, 0, 0); }
+  HOLDFAST_HOST_DEVICE static float maximum(float a, float b) { return element<ElementFunction::maximum>(a, b, 0); }
+  HOLDFAST_HOST_DEVICE static float decayed(float parameter, float kept) { return parameter * kept; }
+};
+
+template <UpdateRule kRule>
+void rule_loop(const float* numbers, float kept, std::int64_t count, const float* gradients, float* parameters,
+               float* first_slot, float* second_slot) {
+  using Formula = RuleFormula<kRule>;
+  float n[kMostRuleNumbers] = {};
+  for (int i = 0; i < Formula::kNumbers; ++i) n[i] = numbers[i];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    RuleElement<float> of = {parameters[i], gradients[i], {first_slot[i], 0}};
+    if constexpr (Formula::kSlots > 1) of.slots[1] = second_slot[i];
+    Formula::template update<RuleFunctions>(of, n, kept);
+    parameters[i] = of.parameter;
+    first_slot[i] = of.slots[0];
+    if constexpr (Formula::kSlots > 1) second_slot[i] = of.slots[1];
   }
 }
 

@@ -19,6 +19,7 @@
 #include <span>
 #include <string_view>
 
+#include "compute/arithmetic/update_rules.h"
 #include "compute/array_kernels.h"
 #include "compute/device_kernels.h"
 #include "core/philox.h"
@@ -100,6 +101,9 @@ struct LambSums {
   double directions = 0;
 };
 
+using UpdateRuleLoop = void (*)(const float* numbers, float kept, std::int64_t count, const float* gradients,
+                                float* parameters, float* first_slot, float* second_slot);
+
 struct VectorKernels {
   InstructionSet set;
 
@@ -163,6 +167,9 @@ struct VectorKernels {
                      float* momenta, float* velocities, LambSums& sums);
   void (*lamb_parameters)(const LambStep& step, float scale, std::int64_t count, const float* momenta,
                           const float* velocities, float* parameters);
+
+  // A step of each rule of update_rules.h, by its number. The second slot is null for a rule with one.
+  UpdateRuleLoop rules[kUpdateRules];
 
   // The parts of gradient clipping, in the order of arithmetic/gradient_clipping.h.
   double (*squares_of_chunk)(const float* values, std::size_t count);

@@ -1,0 +1,108 @@
+#pragma once
+
+// The formulas of optimizers for one element, as templates: of floats in a loop over all elements, and of symbols, by
+// which optim/rules/rule_loop.h finds out whether an element program is one of them. Operands stand in the order in
+// which the optimizers write them, since a loop takes the place of a program only where each operation is the same.
+
+#include "core/host_device.h"
+
+namespace holdfast::compute {
+
+enum class UpdateRule { rmsprop, adagrad, adadelta, adamax, nadam, lion };
+inline constexpr int kUpdateRules = 6;
+
+// Of a rule, in its own order.
+inline constexpr int kMostRuleNumbers = 6;
+
+template <class T>
+struct RuleElement {
+  T parameter;
+  T gradient;
+  T slots[2];
+};
+
+// What the formulas are stands in the headers of the optimizers. `n` are kNumbers numbers, and `kept` is the factor of
+// the parameter before the step. `F` has the functions of element programs for T, and decayed(parameter, kept).
+template <UpdateRule kRule>
+struct RuleFormula;
+
+template <>
+struct RuleFormula<UpdateRule::rmsprop> {
+  static constexpr int kSlots = 1;
+  static constexpr int kNumbers = 4;  // rho, 1 - rho, epsilon, rate
+  template <class F, class T>
+  HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    const T velocity = of.slots[0] * n[0] + F::square(of.gradient) * n[1];
+    of.parameter = F::decayed(of.parameter, kept) - of.gradient * n[3] / F::square_root(velocity + n[2]);
+    of.slots[0] = velocity;
+  }
+};
+
+template <>
+struct RuleFormula<UpdateRule::adagrad> {
+  static constexpr int kSlots = 1;
+  static constexpr int kNumbers = 2;  // epsilon, rate
+  template <class F, class T>
+  HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    const T accumulator = of.slots[0] + F::square(of.gradient);
+    of.parameter = F::decayed(of.parameter, kept) - of.gradient * n[1] / F::square_root(accumulator + n[0]);
+    of.slots[0] = accumulator;
+  }
+};
+
+template <>
+struct RuleFormula<UpdateRule::adadelta> {
+  static constexpr int kSlots = 2;
+  static constexpr int kNumbers = 4;  // rho, 1 - rho, epsilon, rate
+  template <class F, class T>
+  HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    const T gradients = of.slots[0] * n[0] + F::square(of.gradient) * n[1];
+    const T change = F::square_root(of.slots[1] + n[2]) * of.gradient / F::square_root(gradients + n[2]);
+    of.slots[1] = of.slots[1] * n[0] + F::square(change) * n[1];
+    of.parameter = F::decayed(of.parameter, kept) - change * n[3];
+    of.slots[0] = gradients;
+  }
+};
+
+template <>
+struct RuleFormula<UpdateRule::adamax> {
+  static constexpr int kSlots = 2;
+  static constexpr int kNumbers = 4;  // 1 - beta_1, beta_2, epsilon, rate
+  template <class F, class T>
+  HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    const T momentum = of.slots[0] + (of.gradient - of.slots[0]) * n[0];
+    const T norm = F::maximum(of.slots[1] * n[1], F::absolute(of.gradient));
+    of.parameter = F::decayed(of.parameter, kept) - momentum * n[3] / (norm + n[2]);
+    of.slots[0] = momentum;
+    of.slots[1] = norm;
+  }
+};
+
+template <>
+struct RuleFormula<UpdateRule::nadam> {
+  static constexpr int kSlots = 2;
+  static constexpr int kNumbers = 6;  // 1 - beta_1, 1 - beta_2, epsilon; of the step: two rates, a correction
+  template <class F, class T>
+  HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    const T momentum = of.slots[0] + (of.gradient - of.slots[0]) * n[0];
+    const T velocity = of.slots[1] + (F::square(of.gradient) - of.slots[1]) * n[1];
+    const T ahead = momentum * n[3] + of.gradient * n[4];
+    of.parameter = F::decayed(of.parameter, kept) - ahead / (F::square_root(velocity * n[5]) + n[2]);
+    of.slots[0] = momentum;
+    of.slots[1] = velocity;
+  }
+};
+
+template <>
+struct RuleFormula<UpdateRule::lion> {
+  static constexpr int kSlots = 1;
+  static constexpr int kNumbers = 5;  // beta_1, 1 - beta_1, beta_2, 1 - beta_2, rate
+  template <class F, class T>
+  HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    const T direction = F::sign(of.slots[0] * n[0] + of.gradient * n[1]);
+    of.parameter = F::decayed(of.parameter, kept) - direction * n[4];
+    of.slots[0] = of.slots[0] * n[2] + of.gradient * n[3];
+  }
+};
+
+}  // namespace holdfast::compute

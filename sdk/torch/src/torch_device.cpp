@@ -89,12 +89,6 @@ void require_torch_device(const Workers& asked) {
         "and Holdfast::torch was built without CUDA: Holdfast or its LibTorch has no part for it; build both with CUDA "
         "(docs/torch.md), or name no devices in SuperviseOptions to train on the CPU");
   }
-  // Until this has run on a device.
-  if (kHasCuda && variable("HOLDFAST_TORCH_CUDA") != "try") {
-    refuse(
-        "and the code for it was compiled and has not run on a device yet; set HOLDFAST_TORCH_CUDA=try to try it, or "
-        "name no devices in SuperviseOptions to train on the CPU");
-  }
   if (asked.precision == Precision::bf16) {
     refuse(
         "with products in bf16, which Holdfast does not choose for LibTorch; give SuperviseOptions::precision f32 or "

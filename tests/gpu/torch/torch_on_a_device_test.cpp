@@ -32,7 +32,6 @@ class TorchOnADevice : public testing::Test {
   // Before CUDA starts in this process.
   static void SetUpTestSuite() {
     ::setenv(compute::kCublasWorkspaceVariable, compute::kCublasWorkspace, 1);
-    ::setenv("HOLDFAST_TORCH_CUDA", "try", 1);
     // A difference of bits may be one of libraries.
     std::cout << at::show_config() << "\n";
   }

@@ -43,7 +43,6 @@ class OnAPretendedDevice : public testing::Test {
  protected:
   void SetUp() override {
     ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1);
-    ::setenv("HOLDFAST_TORCH_CUDA", "try", 1);
     ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 1);
     torch_device_maker() = [](const std::string&, compute::Backend&) -> std::unique_ptr<TorchDevice> {
       return std::make_unique<PretendedTorchDevice>();
@@ -52,7 +51,6 @@ class OnAPretendedDevice : public testing::Test {
   void TearDown() override {
     torch_device_maker() = maker_;
     ::unsetenv("HOLDFAST_CUDA_LIBRARY");
-    ::unsetenv("HOLDFAST_TORCH_CUDA");
     ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
   }
 

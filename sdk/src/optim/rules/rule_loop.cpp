@@ -1,6 +1,6 @@
 // A formula is evaluated with symbols once, which gives a tree of functions for each of its results. A program whose
 // results are the same trees computes the same operations on the same numbers, and so may run as the loop of the
-// formula. A rule that an application changes is another tree and stays a program. docs/decisions/training.md
+// formula. A rule that an application changes is another tree and stays a program. docs/decisions/optimizers.md
 
 #include "optim/rules/rule_loop.h"
 

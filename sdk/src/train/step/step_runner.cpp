@@ -221,17 +221,22 @@ void StepRunner::predict(const Batch& batch, std::int64_t step, std::span<float>
   }
 }
 
+// The sign of a NaN is chance, and differs between devices.
+static std::string number_text(float value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
+}
+
 std::string StepRunner::describe_not_finite(const Sums& reduced) const {
   const std::vector<std::string> names = trainable_.sum_names();
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!std::isfinite(reduced.tail[i])) return fmt::format("{} is {}", names[i], reduced.tail[i]);
+    if (!std::isfinite(reduced.tail[i])) return fmt::format("{} is {}", names[i], number_text(reduced.tail[i]));
   }
   std::vector<float> gradients(layout_.gradient_count());
   trainable_.memory().copy_to_host(reduced.gradients.first(gradients.size()), gradients);
   const auto found =
       std::find_if(gradients.begin(), gradients.end(), [](float value) { return !std::isfinite(value); });
   if (found == gradients.end()) return "a sum over shards is not finite";
-  return fmt::format("gradient {} of {} is {}", found - gradients.begin(), gradients.size(), *found);
+  return fmt::format("gradient {} of {} is {}", found - gradients.begin(), gradients.size(), number_text(*found));
 }
 
 }  // namespace holdfast

@@ -26,13 +26,13 @@ enum class BatchPolicy {
 // From the step after `step` updates on, the batch is that of so many replicas.
 struct BatchChange {
   std::int64_t step = 0;  // updates of the Trainer before it, as Trainer::step() counts them
-  int replicas = 1;
+  int replicas = 1;       // whose samples a step has from then on
 
   bool operator==(const BatchChange&) const = default;
 };
 
 struct GlobalBatch {
-  BatchPolicy policy = BatchPolicy::fixed;
+  BatchPolicy policy = BatchPolicy::fixed;  // what the batch of the data counts
   // The number of replicas that the optimizer's learning rate is meant for. With R replicas, each update uses the rate
   // times R / rate_for_replicas (the linear scaling rule of Goyal et al., arXiv:1706.02677). It applies to a schedule
   // and to a rate that a callback sets, too; callbacks see and set the rate before this factor. 0: no factor.

@@ -17,6 +17,7 @@
 #include "train/fit/weights_in_use.h"
 #include "train/state/batch_changes.h"
 #include "train/state/run_results.h"
+#include "train/step/checked_step.h"
 
 namespace holdfast {
 
@@ -242,8 +243,12 @@ bool FitCourse::make_step() {
   // The loader and the state count for themselves. A difference would train on other samples without a message.
   const EpochPlan::Position due = plan_.position(state, record());
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
+  const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
+  StepRunner& runner = *training_.runner;
   session_.count_step(record(), *batch,
-                      training_.runner->train(*batch, state.step, session_.step_options(*batch, plan_)), plan_);
+                      options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, state.step)
+                                                 : runner.train(*batch, state.step, options),
+                      plan_);
   logs_ = session_.end_step(record(), *context_);
   is_step_open_ = true;
   return true;

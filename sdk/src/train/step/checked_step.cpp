@@ -29,6 +29,7 @@ CheckReport StepCheck::report(int first_shard) const {
 }
 
 StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
+  runner_.find_divisors(batch, step, options_.shards_together);
   StepCheck check = prepare(&batch, step);
   runner_.computation().compute(batch, step, computation_options(check));
   const StepRunner::Sum sum = runner_.reduce(step);

@@ -13,7 +13,6 @@
 
 #include "collective/device_communicator.h"
 #include "holdfast/base/error.h"
-#include "train/step/checked_step.h"
 
 namespace holdfast {
 namespace {
@@ -100,7 +99,6 @@ void StepRunner::use_layout() {
 // The other ranks do the same with their shards at the same time.
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   find_divisors(batch, step, options.shards_together);
-  if (options.checked_shards > 0) return CheckedStep(*this, options).train(batch, step);
   // Forward and backward; gradients that are complete are on their way to the other ranks meanwhile.
   shards_->compute(batch, step,
                    {.asks_comparison = options.asks_comparison,

@@ -79,7 +79,7 @@ class StepRunner {
   // Training reaches `point` with the whole state at hand, for injected faults.
   void reach(FaultPoint point, std::int64_t step) { shards_->faulty().reach(point, step); }
 
-  // Computes and applies update number step + 1. A step with a check is computed again if ranks disagree.
+  // Computes and applies update number step + 1. Steps with a check of gradients: CheckedStep.
   Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);

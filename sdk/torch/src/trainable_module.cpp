@@ -307,9 +307,17 @@ void AnyTrainableModule::check_learning_rate(float rate) const {
     throw Error(ErrorCode::invalid_argument, fmt::format("a callback sets the learning rate {}, {}", rate, problem));
   };
   if (!(rate >= 0) || std::isinf(rate)) refuse("and a rate is a number of at least 0");
-  const std::optional<LearningRate> own = self.optimizer ? std::nullopt : self.functions.optimizer->learning_rate();
-  if (self.optimizer ? self.optimizer->has_schedule() : !own || !own->constant()) {
-    refuse("and that of the optimizer follows a schedule, which would be lost; leave the schedule or the callback out");
+  constexpr const char* kSchedule =
+      "and that of the optimizer follows a schedule, which would be lost; leave the schedule or the callback out";
+  if (self.optimizer) {
+    if (self.optimizer->has_schedule()) refuse(kSchedule);
+    return;
+  }
+  const std::optional<LearningRate> own = self.functions.optimizer->learning_rate();
+  if (own && !own->constant()) refuse(kSchedule);
+  if (!own || self.functions.optimizer->with_learning_rate(rate) == nullptr) {
+    refuse(
+        "and the optimizer has none that callbacks may change; override its learning_rate() and with_learning_rate()");
   }
 }
 

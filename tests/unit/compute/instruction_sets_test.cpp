@@ -282,14 +282,16 @@ TEST_F(InstructionSets, GiveTheSameStepsOfRules) {
   for (int rule = 0; rule < kUpdateRules; ++rule) {
     expect_same_bits([rule](const VectorKernels& kernels, std::int64_t length) {
       const Floats gradients = mixed_numbers(length, 1);
-      Floats parameters = normal_numbers(length, 2), first = normal_numbers(length, 3),
-             second = normal_numbers(length, 4);
-      for (Floats* slot : {&first, &second}) {
-        for (float& square : *slot) square = square * square;
+      Floats parameters = normal_numbers(length, 2);
+      Floats slots[kMostRuleSlots] = {normal_numbers(length, 3), normal_numbers(length, 4), normal_numbers(length, 5)};
+      float* addresses[kMostRuleSlots] = {};
+      for (int slot = 0; slot < kMostRuleSlots; ++slot) {
+        for (float& square : slots[slot]) square = square * square;
+        addresses[slot] = slots[slot].data();
       }
       const float numbers[kMostRuleNumbers] = {0.875F, 0.125F, 0.0625F, 0.25F, 0.5F, 1.5F};
-      kernels.rules[rule](numbers, 0.75F, length, gradients.data(), parameters.data(), first.data(), second.data());
-      for (const Floats& part : {first, second}) parameters.insert(parameters.end(), part.begin(), part.end());
+      kernels.rules[rule](numbers, 0.75F, length, gradients.data(), parameters.data(), addresses);
+      for (const Floats& slot : slots) parameters.insert(parameters.end(), slot.begin(), slot.end());
       return parameters;
     });
   }

@@ -8,17 +8,28 @@
 
 namespace holdfast::compute {
 
-enum class UpdateRule { rmsprop, adagrad, adadelta, adamax, nadam, lion };
-inline constexpr int kUpdateRules = 6;
+enum class UpdateRule {
+  rmsprop,
+  rmsprop_momentum,
+  rmsprop_centered,
+  rmsprop_both,
+  adagrad,
+  adadelta,
+  adamax,
+  nadam,
+  lion
+};
+inline constexpr int kUpdateRules = 9;
 
 // Of a rule, in its own order.
 inline constexpr int kMostRuleNumbers = 6;
+inline constexpr int kMostRuleSlots = 3;
 
 template <class T>
 struct RuleElement {
   T parameter;
   T gradient;
-  T slots[2];
+  T slots[kMostRuleSlots];
 };
 
 // What the formulas are stands in the headers of the optimizers. `n` are kNumbers numbers, and `kept` is the factor of
@@ -26,17 +37,37 @@ struct RuleElement {
 template <UpdateRule kRule>
 struct RuleFormula;
 
-template <>
-struct RuleFormula<UpdateRule::rmsprop> {
-  static constexpr int kSlots = 1;
-  static constexpr int kNumbers = 4;  // rho, 1 - rho, epsilon, rate
+template <bool kHasMomentum, bool kIsCentered>
+struct RmspropFormula {
+  static constexpr int kSlots = 1 + (kHasMomentum ? 1 : 0) + (kIsCentered ? 1 : 0);
+  static constexpr int kNumbers = 6;  // rho, 1 - rho, epsilon, rate; if there are such: momentum, 0
   template <class F, class T>
   HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
     const T velocity = of.slots[0] * n[0] + F::square(of.gradient) * n[1];
-    of.parameter = F::decayed(of.parameter, kept) - of.gradient * n[3] / F::square_root(velocity + n[2]);
+    T variance = velocity;
+    if constexpr (kIsCentered) {
+      const T average = of.slots[kSlots - 1] * n[0] + of.gradient * n[1];
+      variance = F::maximum(velocity - F::square(average), n[5]);
+      of.slots[kSlots - 1] = average;
+    }
     of.slots[0] = velocity;
+    T change = of.gradient * n[3] / F::square_root(variance + n[2]);
+    if constexpr (kHasMomentum) {
+      change = of.slots[1] * n[4] + change;
+      of.slots[1] = change;
+    }
+    of.parameter = F::decayed(of.parameter, kept) - change;
   }
 };
+
+template <>
+struct RuleFormula<UpdateRule::rmsprop> : RmspropFormula<false, false> {};
+template <>
+struct RuleFormula<UpdateRule::rmsprop_momentum> : RmspropFormula<true, false> {};
+template <>
+struct RuleFormula<UpdateRule::rmsprop_centered> : RmspropFormula<false, true> {};
+template <>
+struct RuleFormula<UpdateRule::rmsprop_both> : RmspropFormula<true, true> {};
 
 template <>
 struct RuleFormula<UpdateRule::adagrad> {

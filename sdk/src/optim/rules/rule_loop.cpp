@@ -94,6 +94,9 @@ const std::vector<Pattern>& all_patterns() {
   static const std::vector<Pattern> patterns = [] {
     std::vector<Pattern> made;
     append_patterns<UpdateRule::rmsprop>(made);
+    append_patterns<UpdateRule::rmsprop_momentum>(made);
+    append_patterns<UpdateRule::rmsprop_centered>(made);
+    append_patterns<UpdateRule::rmsprop_both>(made);
     append_patterns<UpdateRule::adagrad>(made);
     append_patterns<UpdateRule::adadelta>(made);
     append_patterns<UpdateRule::adamax>(made);
@@ -166,7 +169,7 @@ std::optional<RuleLoop> find_rule_loop(const ElementProgram& program) {
 }
 
 void run_rule_loop(const RuleLoop& loop, const ElementProgram& program, const UpdateArrays& arrays) {
-  HOLDFAST_ASSERT(arrays.slots.size() + 1 == program.output_count && arrays.slots.size() <= 2);
+  HOLDFAST_ASSERT(arrays.slots.size() + 1 == program.output_count && arrays.slots.size() <= compute::kMostRuleSlots);
   const std::size_t size = arrays.parameters.size();
   HOLDFAST_ASSERT(arrays.gradients.size() == size);
   HOLDFAST_ASSERT(std::ranges::all_of(arrays.slots, [&](std::span<float> slot) { return slot.size() == size; }));
@@ -175,9 +178,11 @@ void run_rule_loop(const RuleLoop& loop, const ElementProgram& program, const Up
     if (loop.numbers[i] >= 0) numbers[i] = program.constants[loop.numbers[i]];
   }
   const float kept = loop.kept >= 0 ? program.constants[loop.kept] : 1.0F;
+  std::array<float*, compute::kMostRuleSlots> slots{};
+  std::ranges::transform(arrays.slots, slots.begin(), [](std::span<float> slot) { return slot.data(); });
   compute::vector_kernels().rules[static_cast<std::size_t>(loop.rule)](
       numbers.data(), kept, static_cast<std::int64_t>(size), arrays.gradients.data(), arrays.parameters.data(),
-      arrays.slots[0].data(), arrays.slots.size() > 1 ? arrays.slots[1].data() : nullptr);
+      slots.data());
 }
 
 }  // namespace holdfast

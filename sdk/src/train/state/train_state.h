@@ -15,6 +15,17 @@
 
 namespace holdfast {
 
+// The batch of a fit() with BatchPolicy::per_replica.
+struct PerReplicaBatch {
+  int rate_for_replicas = 0;
+  std::vector<BatchChange> changes{};  // batch_changes.h
+  // Batches of one replica that are done since the call began: the data cursor, since steps differ in size.
+  std::int64_t batches_done = 0;
+
+  // Whose batches the next step takes together; 1 before the first step.
+  int replicas() const { return changes.empty() ? 1 : changes.back().replicas; }
+};
+
 // One call of fit() or evaluate(), in the order of the program.
 struct CallRecord {
   std::string kind;  // "fit", "evaluate", "predict", "load_weights", "take_averages", "compile"
@@ -48,15 +59,7 @@ struct CallRecord {
   std::int64_t kept_epoch = -1;
   enum class KeptUse { unused, due, restored } kept_use = KeptUse::unused;
   // Of a fit() with BatchPolicy::per_replica.
-  struct PerReplica {
-    int rate_for_replicas = 0;
-    std::vector<BatchChange> changes{};  // batch_changes.h
-    // Batches of one replica that are done since the call began: the data cursor, since steps differ in size.
-    std::int64_t batches_done = 0;
-
-    // Whose batches the next step takes together; 1 before the first step.
-    int replicas() const { return changes.empty() ? 1 : changes.back().replicas; }
-  };
+  using PerReplica = PerReplicaBatch;
   std::optional<PerReplica> per_replica;
 };
 

@@ -60,6 +60,9 @@ struct Arrays {
 std::vector<std::shared_ptr<const Optimizer>> with_loops() {
   return {std::make_shared<RMSprop>(),
           std::make_shared<RMSprop>(RMSpropOptions{.rho = 0.5F, .weight_decay = 0.25F}),
+          std::make_shared<RMSprop>(RMSpropOptions{.momentum = 0.5F}),
+          std::make_shared<RMSprop>(RMSpropOptions{.centered = true, .weight_decay = 0.25F}),
+          std::make_shared<RMSprop>(RMSpropOptions{.momentum = 0.5F, .centered = true}),
           std::make_shared<Adagrad>(),
           std::make_shared<Adagrad>(AdagradOptions{.weight_decay = 0.25F}),
           std::make_shared<Adadelta>(),
@@ -99,11 +102,8 @@ TEST(RuleLoop, HasTheBitsOfTheProgram) {
 
 // A formula with other operations stays a program, however similar it is.
 TEST(RuleLoop, IsNotFoundForOtherPrograms) {
-  for (const std::shared_ptr<const Optimizer>& optimizer : std::vector<std::shared_ptr<const Optimizer>>{
-           std::make_shared<RMSprop>(RMSpropOptions{.momentum = 0.5F}),
-           std::make_shared<RMSprop>(RMSpropOptions{.centered = true}), std::make_shared<Ftrl>()}) {
-    EXPECT_FALSE(find_rule_loop(program_of(*optimizer))) << optimizer->configuration();
-  }
+  EXPECT_FALSE(find_rule_loop(program_of(Ftrl())));
+  EXPECT_FALSE(find_rule_loop(program_of(Adam({.amsgrad = true}))));
   ElementProgram changed = program_of(Adagrad());
   std::swap(changed.instructions[1].operands[0], changed.instructions[1].operands[1]);
   EXPECT_FALSE(find_rule_loop(changed));

@@ -126,18 +126,23 @@ struct RuleFunctions {
 
 template <UpdateRule kRule>
 void rule_loop(const float* numbers, float kept, std::int64_t count, const float* gradients, float* parameters,
-               float* first_slot, float* second_slot) {
+               float* const* slots) {
   using Formula = RuleFormula<kRule>;
   float n[kMostRuleNumbers] = {};
   for (int i = 0; i < Formula::kNumbers; ++i) n[i] = numbers[i];
+  float* const first = slots[0];
+  float* const second = Formula::kSlots > 1 ? slots[1] : nullptr;
+  float* const third = Formula::kSlots > 2 ? slots[2] : nullptr;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    RuleElement<float> of = {parameters[i], gradients[i], {first_slot[i], 0}};
-    if constexpr (Formula::kSlots > 1) of.slots[1] = second_slot[i];
+    RuleElement<float> of = {parameters[i], gradients[i], {first[i], 0, 0}};
+    if constexpr (Formula::kSlots > 1) of.slots[1] = second[i];
+    if constexpr (Formula::kSlots > 2) of.slots[2] = third[i];
     Formula::template update<RuleFunctions>(of, n, kept);
     parameters[i] = of.parameter;
-    first_slot[i] = of.slots[0];
-    if constexpr (Formula::kSlots > 1) second_slot[i] = of.slots[1];
+    first[i] = of.slots[0];
+    if constexpr (Formula::kSlots > 1) second[i] = of.slots[1];
+    if constexpr (Formula::kSlots > 2) third[i] = of.slots[2];
   }
 }
 

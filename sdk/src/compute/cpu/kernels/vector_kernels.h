@@ -102,7 +102,7 @@ struct LambSums {
 };
 
 using UpdateRuleLoop = void (*)(const float* numbers, float kept, std::int64_t count, const float* gradients,
-                                float* parameters, float* first_slot, float* second_slot);
+                                float* parameters, float* const* slots);
 
 struct VectorKernels {
   InstructionSet set;
@@ -168,7 +168,7 @@ struct VectorKernels {
   void (*lamb_parameters)(const LambStep& step, float scale, std::int64_t count, const float* momenta,
                           const float* velocities, float* parameters);
 
-  // A step of each rule of update_rules.h, by its number. The second slot is null for a rule with one.
+  // A step of each rule of update_rules.h, by its number. It has as many slots as its formula.
   UpdateRuleLoop rules[kUpdateRules];
 
   // The parts of gradient clipping, in the order of arithmetic/gradient_clipping.h.

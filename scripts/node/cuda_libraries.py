@@ -117,9 +117,16 @@ FILES_OF_TORCH = ("lib/libtorch_cuda.so", "lib/libc10_cuda.so", "lib/libtorch_cp
 def find_torch(folders):
     """The package torch in the first of `folders` that has one for CUDA; None when none has."""
     for folder in folders:
-        if all((folder / "torch" / name).is_file() for name in FILES_OF_TORCH):
+        if all((folder / "torch" / name).is_file() for name in FILES_OF_TORCH) and has_new_strings(folder / "torch"):
             return folder / "torch"
     return None
+
+
+def has_new_strings(torch):
+    """Whether its C++ parts have the std::string of C++11, as wheels have since PyTorch 2.6; others would not link."""
+    text = (torch / "version.py").read_text() if (torch / "version.py").is_file() else ""
+    found = re.search(r"__version__ = ['\"](\d+)\.(\d+)", text)
+    return found is not None and (int(found.group(1)), int(found.group(2))) >= (2, 6)
 
 
 def initial_cache(found):

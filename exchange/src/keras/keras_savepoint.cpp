@@ -84,7 +84,18 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
     const auto own = [&](std::string_view name) { return get(savepoint, slot_name(name, variable_name)); };
     NamedArray array = is_parameter ? get(savepoint, kModelPrefix + variable_name) : own(slot.holdfast);
     if (slot.kind != SlotKind::whole) {
-      array = keras_adafactor_slot(slot.kind, own("row_velocity"), own("column_velocity"));
+      const NamedArray rows = own("row_velocity");
+      const NamedArray columns = own("column_velocity");
+      const std::vector<std::uint64_t>& shape = variables[variable].shape;
+      const bool fits = rows.dtype == DType::f32 && columns.dtype == DType::f32 && rows.shape == shape &&
+                        columns.shape == shape && std::ranges::find(shape, 0U) == shape.end();
+      if (!fits) {
+        throw Error(ErrorCode::invalid_file,
+                    fmt::format("the state of Adafactor for {} is not f32 of the shape of its weights; use another "
+                                "copy of the file",
+                                quoted_text(variable_name)));
+      }
+      array = keras_adafactor_slot(slot.kind, rows, columns);
     }
     array.name = slot_name(slot.keras, trainable.array);
     add(std::move(array));

@@ -182,8 +182,9 @@ class RemoteMonitor::Sender {
     std::unique_lock lock(mutex_);
     is_ending_ = true;
     changed_.notify_all();
-    if (changed_.wait_for(lock, options_.flush_limit, [this] { return queue_.empty(); })) return;
+    if (changed_.wait_for(lock, options_.flush_limit, [this] { return queue_.empty() && !is_recording_; })) return;
     const std::size_t left = queue_.size();
+    if (left == 0) return;
     queue_.clear();
     drop(left, "fit() has ended");
   }
@@ -206,12 +207,19 @@ class RemoteMonitor::Sender {
       lock.unlock();
       std::string why;
       const Fate fate = send(item, why);
-      // Likewise, since a disk may be slow. Before the item leaves the queue, so flush() waits for the record, too. A
-      // process that dies before the record is written sends the epoch again, and the server knows it by its key.
-      if (fate != Fate::failed) keep_record(item.epoch + 1);
       lock.lock();
-      if (is_stopping_) return;
       settle(item, fate, why);
+      if (fate != Fate::failed) {
+        // Without the lock, since a disk may be slow; flush() waits for the record, too. A process that dies before it
+        // is written sends the epoch again, and the server knows it by its key.
+        is_recording_ = true;
+        lock.unlock();
+        keep_record(item.epoch + 1);
+        lock.lock();
+        is_recording_ = false;
+        changed_.notify_all();
+      }
+      if (is_stopping_) return;
       if (fate != Fate::failed) {
         pause = options_.first_pause;
         continue;
@@ -313,6 +321,7 @@ class RemoteMonitor::Sender {
   std::deque<Item> queue_;         // guarded by mutex_
   std::int64_t next_;              // epoch to be queued; guarded by mutex_
   bool is_ending_ = false;         // guarded by mutex_
+  bool is_recording_ = false;      // guarded by mutex_
   bool has_told_failure_ = false;  // guarded by mutex_
   std::atomic<bool> is_stopping_ = false;
 

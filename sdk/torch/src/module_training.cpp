@@ -2,7 +2,7 @@
 // their own, so that workers whose modules share parameters may run at once. After the gradients each shard writes a
 // tail, which is summed with them: for each parameter whether the shard used it, the buffers that forward() changed
 // times the shard's part of the batch, and for each buffer that part if it changed. On a device all of this is queued,
-// and the host waits once, for the numbers that it needs. docs/decisions/torch.md
+// and the host waits once for a shard, for the numbers that it needs. docs/decisions/torch.md
 
 #include "module_training.h"
 
@@ -234,12 +234,15 @@ WorkerModule& AnyTrainableModule::Implementation::worker(const ShardBatch& shard
 
 ShardBatch AnyTrainableModule::Implementation::placed(const ShardBatch& shard) {
   ShardBatch placed = shard;
-  if (!device || shard.is_on_device) return placed;
+  if (!device) return placed;
+  // Samples that are on the device already are copied, too: LibTorch's products are chosen by the alignment of their
+  // factors, and where a shard begins in a replica's batch hangs on the number of replicas.
   const auto moved = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
     if (from.empty()) return {};
     to.grow_to(from.size());
-    store(from, {to.data(), from.size()});
-    return {to.data(), from.size()};
+    const std::span<float> rows_of_shard(to.data(), from.size());
+    shard.is_on_device ? memory().copy(from, rows_of_shard) : store(from, rows_of_shard);
+    return rows_of_shard;
   };
   HOLDFAST_ASSERT(shard.worker >= 0 && shard.worker < static_cast<int>(rows.size()));
   Rows& of_worker = rows[static_cast<std::size_t>(shard.worker)];

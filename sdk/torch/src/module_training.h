@@ -38,6 +38,12 @@ class AnyTrainableModule::Implementation {
  public:
   // Errors: as AnyTrainableModule.
   explicit Implementation(ModuleFunctions given);
+  // Tensors of LibTorch go before the stream of the back end, on which their memory may be given back.
+  ~Implementation() {
+    optimizer.reset();
+    workers.clear();
+    first.reset();
+  }
 
   [[noreturn]] static void refuse(const std::string& sentence) {
     throw Error(ErrorCode::invalid_argument, "a TrainableModule: " + sentence);

@@ -36,6 +36,13 @@ void throw_if_of_device(const char* what, const std::string& said) {
                 fmt::format("LibTorch has nothing for this device or driver, so {} of the module failed: {}", what,
                             first_line));
   }
+  // The step is at fault and not the device.
+  if (says(said, {"device-side assert"})) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a kernel of LibTorch refused what it was given in {} of the module: {}; look for labels "
+                            "and indices out of range, on the CPU, which names them",
+                            what, first_line));
+  }
   throw Error(
       ErrorCode::device_failed,
       fmt::format("the device failed in {} of the module: {}; this process must be replaced", what, first_line));

@@ -284,7 +284,8 @@ void AnyTrainableModule::predict(const ShardBatch& batch, std::span<float> outpu
   const Outputs computed = self.infer(shard, self.batch_of(shard));
   std::size_t begin = 0;
   for (std::size_t i = 0; i < computed.size(); ++i) {
-    const at::Tensor whole = computed[i].contiguous();
+    // A forward() may end on the host.
+    const at::Tensor whole = computed[i].to(self.place()).contiguous();
     const auto count = static_cast<std::size_t>(whole.numel());
     HOLDFAST_ASSERT(begin + count <= outputs.size());
     self.memory().copy_to_host({whole.data_ptr<float>(), count}, outputs.subspan(begin, count));

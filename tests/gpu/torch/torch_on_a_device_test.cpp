@@ -205,6 +205,36 @@ TEST_F(TorchOnADevice, GivesTheSameBitsAgainAndForSamplesThatLieThere) {
   EXPECT_EQ(states[2], states[0]) << "samples that lie on the device";
 }
 
+// Rows of 13 floats: the second shard of a batch that lies on the device begins at an address that is no multiple
+// of 16.
+struct Narrow : nn::Module {
+  ::torch::Tensor forward(const ::torch::Tensor& x) { return layer(x.narrow(1, 0, 13)); }
+  nn::Linear layer = register_module("layer", nn::Linear(13, 3));
+};
+
+TEST_F(TorchOnADevice, GivesTheSameBitsWhereverAShardBegins) {
+  constexpr std::int64_t kSamples = 40;
+  std::vector<float> x(kSamples * 13);
+  std::vector<std::int64_t> classes(kSamples);
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    Random random(17, Purpose::user, 0, static_cast<std::uint64_t>(i));
+    for (std::int64_t j = 0; j < 13; ++j) x[static_cast<std::size_t>(i * 13 + j)] = random.normal();
+    classes[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(random.below(3));
+  }
+  const Dataset data = from_tensors({{"x", Tensor(Shape{kSamples, 13}, x)}}, {{"y", Tensor(Shape{kSamples}, classes)}});
+  std::vector<std::map<std::string, std::vector<float>>> states;
+  for (const Dataset& samples : {data, data.keep_on_device()}) {
+    TrainableOptions<Narrow> options = options_of<Narrow>(sgd<Narrow>());
+    options.inputs = {{.name = "x", .shape = Shape{13}}};
+    TrainableModule<Narrow> model(options);
+    Replica replica = Replica::alone({.seed = kSeed, .shards = 2, .device = "cuda:0"});
+    Trainer trainer(replica, model);
+    trainer.fit(samples.batch(10), {.epochs = 3});
+    states.push_back(values_of(model));
+  }
+  EXPECT_EQ(states[1], states[0]);
+}
+
 TEST_F(TorchOnADevice, PredictsWhatItsModulePredicts) {
   TrainableModule<Net> model(options_of<Net>(sgd<Net>()));
   Replica replica = Replica::alone({.seed = kSeed, .device = "cuda:0"});

@@ -5,8 +5,9 @@
 //
 //   floor(i in / out)  to  ceil((i + 1) in / out) - 1
 //
-// as in Keras, so windows may overlap, and differ by one in size. Where they differ, each is an operation of its own,
-// so an axis has at most kMostDifferentWindows of them then. The layers have no weights.
+// as in Keras, so windows may overlap, and differ by one in size. Where they differ along an axis, each window of each
+// axis is an operation of its own, so that an axis has at most kMostDifferentWindows of them then. The layers have no
+// weights.
 //
 //   AdaptiveAveragePooling{{7, 7}}   // [height, width, channels] becomes [7, 7, channels]
 //   AdaptiveMaxPooling{{4}}          // [steps, channels] becomes [4, channels]
@@ -22,7 +23,7 @@ namespace holdfast {
 
 class ConfigReader;
 
-// Positions of the output along an axis whose number does not divide that of the input. Others have no such limit.
+// Positions of the output along an axis where the number of any axis does not divide that of the input.
 inline constexpr std::int64_t kMostDifferentWindows = 4096;
 
 // An empty name lets the model choose one.

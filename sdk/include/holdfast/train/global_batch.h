@@ -31,6 +31,8 @@ struct BatchChange {
   bool operator==(const BatchChange&) const = default;
 };
 
+// How many samples a step has. With BatchPolicy::per_replica, TrainingContext::batches_per_epoch() is a forecast that
+// holds while the number of replicas stays; before the first step, in on_fit_begin(), it counts those of one replica.
 struct GlobalBatch {
   BatchPolicy policy = BatchPolicy::fixed;  // what the batch of the data counts
   // The number of replicas that the optimizer's learning rate is meant for. With R replicas, each update uses the rate

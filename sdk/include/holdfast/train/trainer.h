@@ -98,7 +98,7 @@ struct FitOptions {
   // that times the number of replicas, cut into the shards of the run as always, and an epoch has each sample once
   // through all changes. batches_per_epoch() is a forecast then. The last step of a pass may have fewer samples;
   // drop_remainder leaves out what does not fill the batch of one replica.
-  GlobalBatch global_batch{};
+  GlobalBatch global_batch = GlobalBatch();  // {} makes g++ 12 warn in programs of users
   // The weight of each class, by its number; empty: none. For training alone: validation is not weighted.
   // A sample counts in the loss, and in metrics, with the weight of its class, times its own weight if it
   // has one, and a batch is divided by the sum of these weights. The class is the target of the sample, a

@@ -21,7 +21,9 @@ namespace holdfast {
 std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index, std::int64_t together) {
   // With drop_remainder, samples after the last batch belong to none.
   const std::int64_t end = std::min(dataset.size(), dataset.batches() * dataset.batch_size());
-  return std::min(together * dataset.batch_size(), end - index * dataset.batch_size());
+  // A batch may be asked for that is larger than any product.
+  const std::int64_t batch = std::min(dataset.batch_size(), std::max<std::int64_t>(dataset.size(), 1));
+  return std::min(together * batch, end - index * dataset.batch_size());
 }
 
 std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards) {
@@ -263,7 +265,7 @@ BatchLoader::~BatchLoader() = default;
 // use.
 void BatchLoader::stage(SampleWays& ways) {
   // The last batch may be smaller, and shards differ by one sample. This is the most that a batch of this replica has.
-  const std::int64_t most = std::min(together_ * dataset_.batch_size(), dataset_.size());
+  const std::int64_t most = std::min(together_ * std::min(dataset_.batch_size(), dataset_.size()), dataset_.size());
   const std::int64_t own_shards = end_shard_ - first_shard_;
   const std::int64_t samples = (most * own_shards + total_shards_ - 1) / total_shards_;
   if (samples == 0) return;

@@ -1,5 +1,7 @@
 #include "train/fit/epoch_plan.h"
 
+#include <algorithm>
+
 #include "data/stages/class_weight_stage.h"
 #include "data/stages/stage.h"
 
@@ -69,7 +71,8 @@ void EpochPlan::count(CallRecord& record, std::int64_t samples) const {
 
 Dataset EpochPlan::data_for(int replicas) const {
   if (!is_per_replica_ || replicas == 1) return data_;
-  return same_batches(data_, data_.last_stage(), replicas);
+  // No more than there are: with drop_remainder, an epoch of larger batches would have none.
+  return same_batches(data_, data_.last_stage(), std::clamp<std::int64_t>(data_.batches(), 1, replicas));
 }
 
 }  // namespace holdfast

@@ -295,7 +295,7 @@ static void require_sensible_batch(const GlobalBatch& batch, const Trainable& tr
   if (batch.rate_for_replicas == 0) return;
   // Also of a schedule, whose rate of each update is scaled.
   if (const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable)) {
-    return of_model->require_changeable_rate("rate_for_replicas scales", of_model->learning_rate(1).value_or(0));
+    return of_model->require_changeable_rate("rate_for_replicas scales", std::nullopt);
   }
   const std::optional<float> rate = trainable.learning_rate(1);
   if (!rate) {
@@ -304,7 +304,13 @@ static void require_sensible_batch(const GlobalBatch& batch, const Trainable& tr
         "leave "
         "out rate_for_replicas");
   }
-  trainable.check_learning_rate(*rate);
+  try {
+    trainable.check_learning_rate(*rate);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("fit() with rate_for_replicas needs a model that takes the rate of a "
+                                          "callback, and this one says: {}",
+                                          error.what()));
+  }
 }
 
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {

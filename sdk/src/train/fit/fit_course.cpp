@@ -30,6 +30,12 @@ static EpochPlan checked_plan(const Dataset& data, const FitOptions& options, co
   EpochPlan plan(data, options);
   // Once more: class weights are weights of samples, which not every model takes.
   if (!options.class_weights.empty()) require_fitting_data(plan.data(), training.trainable, "fit()");
+  if (plan.data().batches() == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("fit() with accumulate = {} makes steps of {} samples, and drop_remainder leaves out the "
+                            "{} that there are; accumulate fewer batches, or keep the remainder",
+                            options.accumulate, options.accumulate * data.batch_size(), data.size()));
+  }
   return plan;
 }
 

@@ -16,7 +16,8 @@ int replicas_at(const std::vector<BatchChange>& changes, std::int64_t step) {
 }
 
 void note_replicas(std::vector<BatchChange>& changes, std::int64_t step, int replicas) {
-  if (!changes.empty() && changes.back().step == step) changes.pop_back();
+  // Later ones are of a run whose step was set back, as `holdfast convert` does.
+  while (!changes.empty() && changes.back().step >= step) changes.pop_back();
   if (changes.empty() || changes.back().replicas != replicas) changes.push_back({.step = step, .replicas = replicas});
 }
 
@@ -55,7 +56,7 @@ std::vector<BatchChange> recorded_batches(const std::string& path) {
     if (!call.per_replica) continue;
     for (const BatchChange& change : call.per_replica->changes) {
       // A call that ended before it made a step has an entry for the first step of the next one.
-      if (!all.empty() && all.back().step >= change.step) all.pop_back();
+      while (!all.empty() && all.back().step >= change.step) all.pop_back();
       all.push_back(change);
     }
   }

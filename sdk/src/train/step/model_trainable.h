@@ -70,7 +70,7 @@ class ModelTrainable final : public Trainable {
   std::optional<float> learning_rate(std::int64_t update) const override;
   void check_learning_rate(float rate) const override;
   // Throws Error unless updates may have another rate than the optimizer's; `who` begins the sentence.
-  void require_changeable_rate(const char* who, float rate) const;
+  void require_changeable_rate(const char* who, std::optional<float> rate) const;
   double penalty() override;
   bool keeps_averages() const override { return optimizer_->weight_average().is_kept; }
   void read_averages(bool averages) override { reads_averages_ = averages; }

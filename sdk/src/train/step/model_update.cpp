@@ -44,24 +44,25 @@ void ModelTrainable::check_learning_rate(float rate) const {
   require_changeable_rate("a callback sets", rate);
 }
 
-void ModelTrainable::require_changeable_rate(const char* who, float rate) const {
+void ModelTrainable::require_changeable_rate(const char* who, std::optional<float> rate) const {
+  const std::string what =
+      rate ? fmt::format("{} the learning rate {}", who, *rate) : fmt::format("{} the learning rate", who);
   if (!optimizer_->learning_rate()) {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("{} the learning rate {}, and the optimizer {} has none that callbacks may change; override "
-                    "its learning_rate() and with_learning_rate()",
-                    who, rate, optimizer_->name()));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}, and the optimizer {} has none that callbacks may change; override its "
+                            "learning_rate() and with_learning_rate()",
+                            what, optimizer_->name()));
   }
   // Throws for a rate that is negative or not finite.
-  const std::unique_ptr<Optimizer> changed = optimizer_->with_learning_rate(rate);
+  const std::unique_ptr<Optimizer> changed = optimizer_->with_learning_rate(rate.value_or(0));
   const Optimizer& optimizer = *optimizer_;
   const Optimizer* const other = changed.get();
   // A class that derives from one of Holdfast's would lose what it adds.
   if (other != nullptr && typeid(*other) == typeid(optimizer)) return;
   throw Error(ErrorCode::unsupported,
-              fmt::format("{} the learning rate {}, and the optimizer {} is of a class that derives from another one "
-                          "without overriding with_learning_rate(); override it",
-                          who, rate, optimizer_->name()));
+              fmt::format("{}, and the optimizer {} is of a class that derives from another one without overriding "
+                          "with_learning_rate(); override it",
+                          what, optimizer_->name()));
 }
 
 // Made once for a rate, since a step allocates nothing.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "collective/memory/memory_meeting.h"
+#include "compute/cublas_workspace.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/launch.h"
@@ -36,6 +37,8 @@ std::shared_ptr<Replica::Context> context_alone(const SuperviseOptions& options)
   check_numbers(choices, replicas, recovery::kMaxReplicas);
   auto context = std::make_shared<Replica::Context>();
   context->device = devices.are_cuda() ? devices.names.front() : "cpu";
+  // As supervise() does for its replicas, unless the user has chosen. Before CUDA starts.
+  if (devices.are_cuda()) ::setenv(compute::kCublasWorkspaceVariable, compute::kCublasWorkspace, 0);
   context->precision = options.precision;
   context->seed = choices.seed;
   context->shards = choices.shards;

@@ -15,6 +15,7 @@
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "support/thrown.h"
+#include "train/fit/epoch_plan.h"
 #include "unit/train/support/played_callbacks.h"
 #include "unit/train/support/small_training.h"
 
@@ -240,6 +241,36 @@ TEST(GlobalBatch, RefusesOptionsThatSayNothing) {
               HasSubstr("rate_for_replicas = -1"));
   EXPECT_THAT(refusal({.global_batch = replay_of({{4, 1}, {2, 2}})}), HasSubstr("step 2 comes after step 4"));
   EXPECT_THAT(refusal({.global_batch = replay_of({{4, 1}})}), HasSubstr("begins at step 4, and fit() is at step 0"));
+}
+
+TEST(GlobalBatch, ScalesTheRateAfterACompile) {
+  const auto train = [](int rate_for_replicas) {
+    return outcomes_of({}, [&](Replica& replica) {
+      const Sequential model = small_model();
+      Trainer trainer(replica, model, Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+      trainer.fit(small_data().batch(5), {.epochs = 1});
+      trainer.compile(model, Adam(0.01F));
+      const FitResult fit = trainer.fit(
+          small_data().batch(5),
+          {.epochs = 1, .global_batch = {.policy = BatchPolicy::per_replica, .rate_for_replicas = rate_for_replicas}});
+      return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+    })[0];
+  };
+
+  expect_equal(train(1), train(0));
+}
+
+TEST(GlobalBatch, RefusesStepsOfMoreBatchesThanThereAre) {
+  const Asked asked{.batch = 30, .options = {.epochs = 1, .accumulate = 4}, .drop_remainder = true};
+
+  EXPECT_THAT(sentence_thrown_by([&] { outcome_with({}, asked); }), HasSubstr("accumulate fewer batches"));
+}
+
+TEST(GlobalBatch, IsThatOfFewerReplicasWhereThereAreNoMoreBatches) {
+  const EpochPlan plan(small_data().batch(25, {.drop_remainder = true}), {.global_batch = kPerReplica});
+
+  EXPECT_EQ(plan.data_for(4).batch_size(), 50);
+  EXPECT_EQ(plan.data_for(4).batches(), 1);
 }
 
 TEST(GlobalBatch, IsRecordedOnlyWhereItIsNotFixed) {

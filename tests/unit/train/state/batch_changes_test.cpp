@@ -31,6 +31,14 @@ TEST(BatchChanges, AreNotedOnce) {
   EXPECT_EQ(changes, kShrinks);
 }
 
+TEST(BatchChanges, ForgetThoseAfterAStepThatWasSetBack) {
+  Changes changes = kShrinks;
+
+  note_replicas(changes, 5, 2);
+
+  EXPECT_THAT(changes, ElementsAre(BatchChange{.step = 5, .replicas = 2}));
+}
+
 TEST(BatchChanges, LeaveNoTraceOfGenerationsWithoutAStep) {
   Changes changes = kShrinks;
 

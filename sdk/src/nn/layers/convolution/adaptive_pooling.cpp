@@ -45,8 +45,8 @@ Value pooled_along(const Value& x, std::int64_t axis, std::int64_t out, ReduceWi
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("it makes {} positions of {}, in windows of different sizes, and such windows are at most {} "
-                    "along an axis; take fewer, or a number that divides {}",
-                    out, in, kMostDifferentWindows, in));
+                    "along an axis; take fewer, or numbers that divide their axes, all of them",
+                    out, in, kMostDifferentWindows));
   }
   std::vector<Value> windows;
   for (std::int64_t i = 0; i < out; ++i) {

@@ -256,7 +256,12 @@ class CudaFromPip(InFolder):
 
         for name in cuda_libraries.FILES_OF_TORCH:
             self.file(f"torch/{name}")
+        version = self.folder / "torch/version.py"
+        version.write_text("__version__ = '2.11.0+cu130'\n")
         self.assertEqual(cuda_libraries.find_torch([self.folder / "nothing", self.folder]), self.folder / "torch")
+        # Its strings are those of before C++11.
+        version.write_text("__version__ = '2.5.1'\n")
+        self.assertIsNone(cuda_libraries.find_torch([self.folder]))
 
     def test_cupti_is_found_where_either_cuda_brings_it(self):
         for folder in ("cu13", "cuda_cupti"):

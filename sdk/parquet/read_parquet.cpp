@@ -132,7 +132,7 @@ class ParquetTable {
   // by name.
   void choose_columns() {
     const auto& fields = reader_->manifest().schema_fields;
-    // All names for now, since index_of() looks a name up among the columns of the table.
+    // All names at first, since index_of() looks a name up among the columns of the table; the chosen ones follow.
     for (const parquet::arrow::SchemaField& field : fields) data_.columns.push_back({.name = field.field->name()});
     std::vector<std::size_t> chosen;
     for (const std::string& name : options_.columns) chosen.push_back(data_.index_of(name));
@@ -306,7 +306,7 @@ class ParquetTable {
     }
   }
 
-  // The value is a placeholder, so that the places of later rows stay right.
+  // An empty cell has a value too, 0 or an empty text, so that the places of later rows stay right.
   void append_none(TableColumn& column, std::size_t row) {
     if (column.type == ColumnType::integer) column.integers.push_back(0);
     if (column.type == ColumnType::real) column.reals.push_back(0);

@@ -235,7 +235,7 @@ TEST_F(TrainerOnAGpu, SkipsAStepThatIsNotFinite) {
   expect_as_on_the_cpu(train(WhenNotFinite::skip_step));
 }
 
-TEST_F(TrainerOnAGpu, StopsWhereTheStateIsNotFinite) {
+TEST_F(TrainerOnAGpu, StopsWhereWeightsOverflow) {
   const auto train = [](Replica& replica) {
     Trainer trainer(replica, layered_model(), SGD(std::numeric_limits<float>::max()), crossentropy());
     const FitResult fit = trainer.fit(small_data().batch(10), {.epochs = 2, .when_not_finite = WhenNotFinite::stop});

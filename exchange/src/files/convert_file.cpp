@@ -20,7 +20,7 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/pytorch.h"
 #include "holdfast/format/exchange/safetensors.h"
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 #include "keras/keras_names.h"
 #include "keras/keras_optimizer_state.h"
 #include "keras_files/keras_json.h"

@@ -28,7 +28,7 @@
 namespace holdfast::format {
 namespace {
 
-// In the order of ConvertTarget.
+// These stand in the order of ConvertTarget.
 constexpr std::array<std::string_view, 8> kTargetNames = {
     "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy"};
 

@@ -21,7 +21,7 @@ namespace holdfast::metrics {
 // Options of the four metrics that count.
 struct CountOptions {
   float threshold = 0.5F;  // 0 if the outputs are logits; Keras takes 0 to 1
-  // In place of `threshold`, each of them once. A number is reported for each, as "true_positives_0.25".
+  // They replace `threshold`; each stands there once. A number is reported for each, as "true_positives_0.25".
   std::vector<float> thresholds = {};
   std::string name{};  // default: that of Keras, "true_positives"
 };

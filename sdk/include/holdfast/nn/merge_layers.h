@@ -72,7 +72,7 @@ class Average final : public MergeLayer<Average> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The largest of all inputs, element by element. Of equal ones, the first gets the gradient.
+// The largest of all inputs, element by element. The first of equal ones gets the gradient.
 class Maximum final : public MergeLayer<Maximum> {
  public:
   static constexpr std::string_view kKind = "Maximum";
@@ -80,7 +80,7 @@ class Maximum final : public MergeLayer<Maximum> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The smallest of all inputs, element by element. Of equal ones, the first gets the gradient.
+// The smallest of all inputs, element by element. The first of equal ones gets the gradient.
 class Minimum final : public MergeLayer<Minimum> {
  public:
   static constexpr std::string_view kKind = "Minimum";

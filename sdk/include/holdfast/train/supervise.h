@@ -54,7 +54,7 @@ struct SuperviseOptions {
   std::vector<std::string> devices{};  // "cpu", "cuda:0", ...
   int replicas = 0;                    // without `devices`
 
-  // Of products of matrices on GPUs. On CPUs any value but f32 is refused with Error{invalid_argument}.
+  // How exactly GPUs multiply matrices. On CPUs any value but f32 is refused with Error{invalid_argument}.
   Precision precision = Precision::f32;
 
   // Further processes. They load data, build the model and then wait to take the place of a replica at once.

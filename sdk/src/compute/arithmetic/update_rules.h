@@ -21,7 +21,7 @@ enum class UpdateRule {
 };
 inline constexpr int kUpdateRules = 9;
 
-// Of a rule, in its own order.
+// A rule has at most so many numbers and slots, each in the rule's own order.
 inline constexpr int kMostRuleNumbers = 6;
 inline constexpr int kMostRuleSlots = 3;
 

@@ -73,7 +73,8 @@ std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) 
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
 }
 
-// Of the mean over the whole epoch. A mean of the perplexities of batches would depend on how samples are cut.
+// The exponential is taken of the mean over the whole epoch. A mean of the perplexities of batches would depend on how
+// samples are cut.
 double Perplexity::result(std::span<const double> sums, double weight) const {
   return std::exp(sums[0] / weight);
 }

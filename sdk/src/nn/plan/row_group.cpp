@@ -1,6 +1,6 @@
-// Repeated numbers are no array here: an instruction reads the one number of a row where it takes another one for each
-// element. A product that only a sum reads is computed while it is added up. Both leave the bits as they are, since a
-// product is rounded to a float either way. docs/decisions/plans.md
+// Repeated numbers are not an array here: an instruction reads the one number of a row where it takes another one for
+// each element. A product that only a sum reads is computed while it is added up. Both leave the bits as they are,
+// since a product is rounded to a float either way. docs/decisions/plans.md
 
 #include "nn/plan/row_group.h"
 

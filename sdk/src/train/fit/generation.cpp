@@ -24,7 +24,7 @@ Generation::Generation(Training& training, Agreement& agreement, Saver& saver, M
 
 void Generation::join() {
   if (std::exchange(has_joined_, true)) return;
-  // Of this process: the state may soon be another one's. Both texts are JSON.
+  // This describes the own program. The state may soon be that of another process. Both texts are JSON.
   program_ = JsonObject()
                  .value("model", training_.state.graph)
                  .value("training", training_.state.configuration)

@@ -65,7 +65,7 @@ PrecisionOptions with_all_classes(const CountOptions& options) {
           .name = options.name};
 }
 
-// 1 at the k largest elements along the last axis, else 0. Of equal ones, the first count, as in Keras.
+// 1 at the k largest elements along the last axis, else 0. The first ones count among equal ones, as in Keras.
 Value is_among_largest(const std::string& what, const Value& outputs, std::int64_t k) {
   const std::int64_t classes = outputs.shape().rank() == 0 ? 0 : outputs.shape().extents().back();
   if (k > classes) {

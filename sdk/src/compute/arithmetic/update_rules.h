@@ -25,6 +25,7 @@ inline constexpr int kUpdateRules = 9;
 inline constexpr int kMostRuleNumbers = 6;
 inline constexpr int kMostRuleSlots = 3;
 
+// What an update reads and writes of one element. T is float, or a symbol.
 template <class T>
 struct RuleElement {
   T parameter;

@@ -1,6 +1,6 @@
 // The language of sources and documents, as far as a program can judge it. It fails for two banned words, for a
-// sentence that begins with "Of", for a long source that does not begin with its reason, and for a part whose public
-// headers have too few comments.
+// sentence that begins with "Of", for a long source that does not begin with its reason or hardly explains itself, and
+// for a part whose public headers have too few comments.
 
 #include <gtest/gtest.h>
 
@@ -162,6 +162,26 @@ TEST(Language, BeginsLongSourcesWithTheirReason) {
       if (lines.size() <= kLong) continue;
       EXPECT_TRUE(begins_with_a_comment(lines)) << name_in_tree(path) << " has " << lines.size()
                                                 << " lines; begin it with a comment that says why it is as it is";
+      ++long_sources;
+    }
+  }
+
+  EXPECT_GT(long_sources, 100);
+}
+
+// Public headers have a higher floor, below.
+TEST(Language, ExplainsLongSources) {
+  constexpr double kLeast = 0.05;
+  constexpr int kLong = 80;
+  int long_sources = 0;
+  for (const std::string& part : kParts) {
+    for (const fs::path& path : files_below(kRepository / part)) {
+      if (!is_cpp(path) || name_in_tree(path).find("/include/") != std::string::npos) continue;
+      const Lines lines = count_lines(path);
+      if (lines.comment + lines.code <= kLong) continue;
+      EXPECT_GE(lines.comment, kLeast * lines.code)
+          << name_in_tree(path) << " has " << lines.comment << " lines of comment and " << lines.code
+          << " of code; say why its functions do what they do";
       ++long_sources;
     }
   }

@@ -393,7 +393,7 @@ void AnyTrainableModule::Implementation::seed_and_train(const ShardBatch& shard,
   train_shard(shard, gradients, sums);
 }
 
-// Of the process, and of the device.
+// The first is that of the process, and a second one that of the device.
 std::vector<at::Tensor> AnyTrainableModule::Implementation::generator_states() const {
   std::vector<at::Device> places{at::kCPU};
   if (!place().is_cpu()) places.push_back(place());

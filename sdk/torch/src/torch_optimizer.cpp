@@ -217,6 +217,17 @@ const OptimizerKind& kind_of(const optim::Optimizer& optimizer) {
       "or Adagrad of torch::optim, or an optimizer of Holdfast (holdfast/optim/)");
 }
 
+template <class Key>
+Key address_as(const at::Tensor& tensor) {
+  if constexpr (std::is_same_v<Key, std::string>) {
+    std::ostringstream address;
+    address << tensor.unsafeGetTensorImpl();
+    return address.str();
+  } else {
+    return tensor.unsafeGetTensorImpl();
+  }
+}
+
 }  // namespace
 
 TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std::vector<at::Tensor> parameters,
@@ -250,15 +261,7 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
   }
 }
 
-TorchOptimizer::StateKey TorchOptimizer::key_of(const at::Tensor& parameter) {
-  if constexpr (std::is_same_v<StateKey, std::string>) {
-    std::ostringstream address;
-    address << parameter.unsafeGetTensorImpl();
-    return address.str();
-  } else {
-    return parameter.unsafeGetTensorImpl();
-  }
-}
+TorchOptimizer::StateKey TorchOptimizer::key_of(const at::Tensor& parameter) { return address_as<StateKey>(parameter); }
 
 // Positions in the layout stand for tensors, since view() gives the optimizer other tensors.
 void TorchOptimizer::find_groups() {

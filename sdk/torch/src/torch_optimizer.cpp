@@ -261,7 +261,9 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
   }
 }
 
-TorchOptimizer::StateKey TorchOptimizer::key_of(const at::Tensor& parameter) { return address_as<StateKey>(parameter); }
+TorchOptimizer::StateKey TorchOptimizer::key_of(const at::Tensor& parameter) {
+  return address_as<StateKey>(parameter);
+}
 
 // Positions in the layout stand for tensors, since view() gives the optimizer other tensors.
 void TorchOptimizer::find_groups() {

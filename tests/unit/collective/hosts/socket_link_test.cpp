@@ -16,7 +16,7 @@
 namespace holdfast {
 namespace {
 
-// Of a literal, which stays where it is.
+// The text is a literal, which stays where it is.
 std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

@@ -42,7 +42,7 @@ class HostsCommunicator final : public Communicator {
  public:
   // What is sent at a time: large enough that a header costs nothing, small enough that a sum is on its way back early.
   // Measured in docs/measurements.md. The same on all ranks.
-  static constexpr std::size_t kPieceFloats = std::size_t{16} * 1024;
+  static constexpr std::size_t kPieceFloats = std::size_t{64} * 1024;
 
   // Throws Error{invalid_argument} if the layout is not one of shape.size ranks, or a link is missing.
   HostsCommunicator(const CommunicatorShape& shape, HostConnections connections,

@@ -34,7 +34,7 @@ class SumTask final : public LaneTask {
   // The layout, the programs and the room must outlive the task.
   SumTask(const HostLayout& layout, const HostSums& programs, Room& room, Options options);
 
-  // Of the whole range, once the task is complete.
+  // Whether the whole range is, once the task is complete.
   bool is_finite() const { return is_finite_ && are_others_finite_; }
 
   std::optional<OutgoingFrame> next_for(int host) override;

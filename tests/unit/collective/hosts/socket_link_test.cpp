@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/base/deadline.h"
@@ -15,7 +16,8 @@
 namespace holdfast {
 namespace {
 
-std::span<const std::byte> bytes(const std::string& text) {
+// The text is a literal, which stays where it is.
+std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 

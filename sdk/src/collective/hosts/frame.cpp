@@ -35,6 +35,8 @@ Number get(const FrameHeader& header, std::size_t at) {
   return number;
 }
 
+// Whether this is a frame at all. That is asked before any other field is compared, so that an error about bytes of
+// another program does not speak of another generation.
 bool is_frame(const FrameHeader& header) {
   const auto kind = get<std::uint8_t>(header, kKindAt);
   return get<std::uint32_t>(header, kMagicAt) == kFrameMagic && kind >= 1 && kind <= 4 &&

@@ -90,7 +90,7 @@ template <int kCount>
 // With masks of all lanes: the forms without one read an uninitialised operand in g++ 12, which warns of it.
 constexpr __mmask16 kAllLanes = 0xFFFF;
 
-// Of a NaN and a bound, these instructions take their second operand, which is the NaN here.
+// Where an operand is a NaN, these instructions take the second one, which is the NaN here.
 template <int kCount>
 [[gnu::always_inline]] inline Vectors<kCount> at_least(const Vectors<kCount>& a, float bound) {
   return each<kCount>([&](int i) { return _mm512_maskz_max_ps(kAllLanes, repeated(bound), a.of[i]); });

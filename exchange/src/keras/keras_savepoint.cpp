@@ -474,9 +474,7 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
     }
   }
   std::set<std::string> scalars;
-  for (const std::string& layer : layers_with_scalars(read_model_graph(metadata))) {
-    scalars.insert({kModelPrefix + layer + "/mean", kModelPrefix + layer + "/variance"});
-  }
+  for (const std::string& array : scalar_arrays(read_model_graph(metadata))) scalars.insert(kModelPrefix + array);
   for (const NamedArray& array : savepoint.arrays) {
     if (!array.name.starts_with(kModelPrefix)) continue;
     content.arrays.push_back(array);

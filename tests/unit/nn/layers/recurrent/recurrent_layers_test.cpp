@@ -165,8 +165,10 @@ TEST(RecurrentLayers, SayWhatTheyNeed) {
   EXPECT_THAT(refusal([] { LSTM{2}(input({3})); }), HasSubstr("[steps, width], not [3]"));
   EXPECT_THAT(refusal([&] { LSTM{2}(x, input({2})); }), HasSubstr("2 arrays of initial states or none"));
   EXPECT_THAT(refusal([&] { GRU{2}(x, input({3})); }), HasSubstr("have the shape [2], not [3]"));
-  EXPECT_THAT(refusal([&] { GRU(2, {.takes_mask = true})
-                            (x, input({4})); }),
+  EXPECT_THAT(refusal([&] {
+                GRU(2, {.takes_mask = true})
+                (x, input({4}));
+              }),
               HasSubstr("a sequence of 3 steps needs [3]"));
 }
 

@@ -16,7 +16,7 @@
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
 #include "keras/keras_completion.h"
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 #include "keras/keras_optimizer_state.h"
 #include "keras/keras_reorder.h"
 #include "keras_files/keras_adafactor.h"

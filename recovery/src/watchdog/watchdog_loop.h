@@ -134,7 +134,7 @@ class WatchdogLoop {
   std::map<int, int> intended_ranks_;                         // by member
   SnapshotMemories snapshot_memories_;
 
-  // Of the newest generation.
+  // These three belong to the newest generation.
   std::optional<ArenaExchange> arenas_;
   std::vector<int> by_rank_;  // members
   bool has_progressed_ = false;

@@ -130,8 +130,7 @@ class ArrayKernelsOnDevice final : public compute::ArrayKernels {
   }
   void attention_shares_backward(const AttentionScores& scores, const float* shares, const float* shares_gradient,
                                  float* scores_gradient) override {
-    memory_.queue(
-        [=, this] { kernels_.attention_shares_backward(scores, shares, shares_gradient, scores_gradient); });
+    memory_.queue([=, this] { kernels_.attention_shares_backward(scores, shares, shares_gradient, scores_gradient); });
   }
   void cells_forward(const RecurrentCells& cells, const CellsForward& arrays) override {
     memory_.queue([=, this] { kernels_.cells_forward(cells, arrays); });

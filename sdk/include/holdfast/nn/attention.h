@@ -32,15 +32,16 @@ enum class ScoreMode { dot, concat };
 
 // The defaults of Keras, which has causality and masks as arguments of a call.
 struct AttentionOptions {
-  bool use_scale = false;
-  ScoreMode score_mode = ScoreMode::dot;
-  float dropout = 0;                     // the share of shares that training sets to zero
-  bool use_causal_mask = false;          // query i takes keys 0 to i
-  bool takes_padding_mask = false;       // whether a mask [keys], 0 where a key is masked, is the last input
-  bool return_attention_scores = false;  // whether the shares are a second output, [queries, keys]
+  bool use_scale = false;                 // whether a trained number multiplies the scores
+  ScoreMode score_mode = ScoreMode::dot;  // see ScoreMode
+  float dropout = 0;                      // the share of shares that training sets to zero
+  bool use_causal_mask = false;           // query i takes keys 0 to i
+  bool takes_padding_mask = false;        // whether a mask [keys], 0 where a key is masked, is the last input
+  bool return_attention_scores = false;   // whether the shares are a second output, [queries, keys]
   std::string name = {};
 };
 
+// Compares queries and keys by their product, or as `score_mode` says. See the beginning of this header.
 class Attention final : public LayerOf<Attention> {
  public:
   // Throws Error{invalid_argument} for a rate of dropout that is not in [0, 1).
@@ -58,7 +59,7 @@ class Attention final : public LayerOf<Attention> {
 
 // The options of AdditiveAttention, as those of Attention.
 struct AdditiveAttentionOptions {
-  bool use_scale = true;
+  bool use_scale = true;                 // whether each element has a trained factor
   float dropout = 0;                     // the share of shares that training sets to zero
   bool use_causal_mask = false;          // query i takes keys 0 to i
   bool takes_padding_mask = false;       // whether a mask [keys], 0 where a key is masked, is the last input
@@ -66,6 +67,7 @@ struct AdditiveAttentionOptions {
   std::string name = {};
 };
 
+// Compares queries and keys by tanh of their sum. See the beginning of this header.
 class AdditiveAttention final : public LayerOf<AdditiveAttention> {
  public:
   // Throws Error{invalid_argument} for a rate of dropout that is not in [0, 1).

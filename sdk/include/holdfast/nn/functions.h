@@ -42,7 +42,7 @@ Value reciprocal_root(const Value& x);        // 1 / sqrt(x)
 Value exponential(const Value& x);            // exp(x)
 Value logarithm(const Value& x);              // the natural one
 Value power(const Value& x, float exponent);  // x to the power of `exponent`
-// The smaller and the larger of two; a NaN of either is the result. Of equal ones, the first gets the gradient.
+// The smaller and the larger of two; a NaN of either is the result. The first of equal ones gets the gradient.
 Value minimum(const Value& a, const Value& b);
 Value minimum(const Value& a, float b);
 // The larger of two, with the rules of minimum().
@@ -113,7 +113,7 @@ struct PoolingWindows {
   std::vector<std::int64_t> strides = {};  // default: the size, so that windows do not overlap
   Padding padding = Padding::valid;        // not causal
 };
-// The largest element of each window, per channel. Of equal ones, the first in row-major order gets the gradient.
+// The largest element of each window, per channel. The first of equal ones in row-major order gets the gradient.
 Value max_pooling(const Value& x, const PoolingWindows& windows);
 // The mean of the elements of each window, per channel, without padding.
 Value average_pooling(const Value& x, const PoolingWindows& windows);

@@ -74,9 +74,9 @@ enum class RecurrentKind { simple, lstm, gru };
 
 // For Holdfast's own use: all that a recurrent layer is made with.
 struct RecurrentSettings {
-  RecurrentKind kind = RecurrentKind::lstm;
-  std::int64_t units = 1;
-  RecurrentOptions options = {};
+  RecurrentKind kind = RecurrentKind::lstm;  // which layer
+  std::int64_t units = 1;                    // the size of the state
+  RecurrentOptions options = {};             // as the layer was given them
 };
 
 // What the three layers share.
@@ -89,8 +89,11 @@ class RecurrentLayer : public LayerOf<Self> {
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // The name in files.
   std::string_view kind() const override { return Self::kKind; }
+  // What Layer promises.
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
+  // What Layer promises.
   void write_config(ConfigWriter& config) const override;
   // For Holdfast's own use.
   const RecurrentSettings& settings() const { return settings_; }

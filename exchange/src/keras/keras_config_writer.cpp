@@ -2,7 +2,7 @@
 // chain becomes a Sequential, any other graph a functional model. An optimizer, loss or schedule that Keras lacks is
 // left out; a layer that it lacks is an error. See docs/decisions/exchange.md.
 
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 
 #include <fmt/format.h>
 

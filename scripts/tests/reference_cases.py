@@ -740,7 +740,7 @@ def heads_of_attention(rng, make):
     use_bias, causal, window = flag(rng), flag(rng), int(rng.integers(0, 3))
     values, has_mask, has_padding = int(rng.integers(1, 4)), flag(rng), flag(rng)
     layer, config = make({"use_bias": use_bias, "sliding_window": window or None})
-    names = [f"{part}/{weight}" for part in ("query", "key", "value", "attention_output")
+    names = [f"{part}_dense/{weight}" for part in ("query", "key", "value", "output")
              for weight in (("kernel", "bias") if use_bias else ("kernel",))]
 
     def call(layer, inputs):
@@ -821,7 +821,7 @@ def recurrent_options(rng, make):
         options["recurrent_activation"] = config["recurrent_activation"] = ("sigmoid", "tanh")[rng.integers(2)]
     if name == "LSTM":
         config["unit_forget_bias"] = True
-    names = ["kernel", "recurrent_kernel"] + ["bias"] * bias
+    names = ["cell/kernel", "cell/recurrent_kernel"] + ["cell/bias"] * bias
     return units, width, options, config, names
 
 

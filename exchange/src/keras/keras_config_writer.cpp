@@ -36,23 +36,14 @@ std::string unused_name(const ModelGraph& graph, std::string name) {
   return name;
 }
 
-// Layers of Keras that have their weights in parts: what these are called there and in Holdfast.
-std::span<const std::pair<std::string_view, std::string_view>> parts_with_weights(std::string_view kind) {
-  using Parts = std::array<std::pair<std::string_view, std::string_view>, 4>;
-  static constexpr Parts kHeads = {
-      {{"query_dense", "query"}, {"key_dense", "key"}, {"value_dense", "value"}, {"output_dense", "attention_output"}}};
-  // This class of Keras has no public names for them.
-  static constexpr Parts kGroups = {{{"_query_dense", "query"},
-                                     {"_key_dense", "key"},
-                                     {"_value_dense", "value"},
-                                     {"_output_dense", "attention_output"}}};
-  static constexpr Parts kCells = {
-      {{"cell", ""}, {"forward_layer/cell", "forward_layer"}, {"backward_layer/cell", "backward_layer"}}};
-  if (kind == "MultiHeadAttention") return kHeads;
-  if (kind == "GroupQueryAttention") return kGroups;
-  const std::span all(kCells);
-  if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return all.first(1);
-  return kind == "Bidirectional" ? all.subspan(1, 2) : all.first(0);
+// Layers of Keras that have their weights in parts, under the names of these here too.
+std::span<const std::string_view> parts_with_weights(std::string_view kind) {
+  static constexpr std::array<std::string_view, 4> kHeads = {"query_dense", "key_dense", "value_dense", "output_dense"};
+  static constexpr std::array<std::string_view, 3> kCells = {"cell", "forward_layer/cell", "backward_layer/cell"};
+  const std::span<const std::string_view> cells(kCells);
+  if (kind == "MultiHeadAttention" || kind == "GroupQueryAttention") return kHeads;
+  if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return cells.first(1);
+  return kind == "Bidirectional" ? cells.subspan(1) : cells.first(0);
 }
 
 // The layers of a chain. Empty if one of them is a function in Keras, which a Sequential cannot hold.
@@ -369,8 +360,8 @@ std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
   for (std::size_t layer = 0; layer < keras.size(); ++layer) {
     const std::string& name = graph.layers[layer].name;
     names.emplace(keras[layer], name);
-    for (const auto& [of_keras, own] : parts_with_weights(graph.layers[layer].kind)) {
-      names.emplace(fmt::format("{}/{}", keras[layer], of_keras), own.empty() ? name : fmt::format("{}/{}", name, own));
+    for (const std::string_view part : parts_with_weights(graph.layers[layer].kind)) {
+      names.emplace(fmt::format("{}/{}", keras[layer], part), fmt::format("{}/{}", name, part));
     }
   }
   return names;

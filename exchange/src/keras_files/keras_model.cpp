@@ -88,6 +88,8 @@ class Builder {
       if (is_operation(entry) || (skips_inputs && class_name == "InputLayer")) continue;
       std::string group = keras_snake_case(class_name);
       if (group.empty()) refuse("has a layer without a class");
+      // Keras has this class under two names, and files have groups after the other one.
+      if (class_name == "GroupQueryAttention") group = "grouped_query_attention";
       // The first one has no number: "dense", "dense_1", as Keras counts them.
       const std::size_t number = used[group]++;
       if (number > 0) group += "_" + std::to_string(number);
@@ -115,8 +117,10 @@ class Builder {
     return true;
   }
 
-  bool add_part(KerasLayer& layer, const std::string& class_name, const std::string& key, const Json& options) {
-    layer.children.push_back(build(class_name, options, layer, key, key));
+  // `prefix` begins the name of a part in a weights file alone.
+  bool add_part(KerasLayer& layer, const std::string& class_name, const std::string& key, const Json& options,
+                const std::string& prefix = "") {
+    layer.children.push_back(build(class_name, options, layer, key, prefix + key));
     return true;
   }
 
@@ -136,7 +140,7 @@ class Builder {
   bool add_projections(KerasLayer& layer, const Json& options, const std::string& prefix) {
     const Json projection = {{"use_bias", flag_member(options, "use_bias", true)}};
     for (const char* key : {"query_dense", "key_dense", "value_dense", "output_dense"}) {
-      add_part(layer, "EinsumDense", prefix + key, projection);
+      add_part(layer, "EinsumDense", key, projection, prefix);
     }
     return true;
   }

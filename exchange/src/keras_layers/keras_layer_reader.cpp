@@ -83,8 +83,11 @@ class LayerReader {
       const Json& object = member(config_, key);
       const std::string class_name = text_member(object, "class_name");
       if (class_name != "LSTM" && class_name != "GRU" && class_name != "SimpleRNN") options_.refuse_option(key);
+      Json config = member(object, "config");
+      // Keras sets it where the layer returns sequences, and Holdfast's does the same.
+      if (config.is_object()) config.erase("zero_output_for_mask");
       const KerasCall inner{
-          .path = call_.path, .class_name = class_name, .config = member(object, "config"), .inputs = call_.inputs};
+          .path = call_.path, .class_name = class_name, .config = config, .inputs = call_.inputs, .arguments = {}};
       std::vector<std::string> notes;
       HoldfastStep step = LayerReader(inner, notes).read().front();
       for (const std::string& note : notes) options_.note(fmt::format("has a part: {}", note));

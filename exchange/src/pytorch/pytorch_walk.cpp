@@ -403,14 +403,15 @@ class LayerWalk {
 
   void lstm(const GraphLayer& layer) {
     recurrent_kernels(layer, 4);
-    if (model_.find(layer, "bias") == nullptr) return;
-    if (moves_) exchange_.move_sum(get(layer, "bias", 1), theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"));
+    const std::string entry = entry_of_cell(layer, "bias");
+    if (model_.find(layer, entry) == nullptr) return;
+    if (moves_) exchange_.move_sum(get(layer, entry, 1), theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"));
   }
 
   void gru(const GraphLayer& layer) {
     recurrent_kernels(layer, 3);
     // Without a bias the layer has no rows to move.
-    const NamedArray* bias = model_.find(layer, "bias");
+    const NamedArray* bias = model_.find(layer, entry_of_cell(layer, "bias"));
     if (bias == nullptr) return;
     if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
       refuse(*bias,
@@ -423,10 +424,15 @@ class LayerWalk {
     if (moves_) exchange_.move_rows(*bias, theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"), row);
   }
 
+  // Layers of Holdfast have their weights in a part "cell", as in Keras; other savepoints may have them in the layer.
+  std::string entry_of_cell(const GraphLayer& layer, const std::string& entry) {
+    return model_.find(layer, "cell/kernel") == nullptr ? entry : "cell/" + entry;
+  }
+
   void recurrent_kernels(const GraphLayer& layer, std::uint64_t gates) {
     for (const auto& [entry, their_entry] :
          {std::pair{"kernel", "weight_ih_l0"}, {"recurrent_kernel", "weight_hh_l0"}}) {
-      const NamedArray& kernel = get(layer, entry, 2);
+      const NamedArray& kernel = get(layer, entry_of_cell(layer, entry), 2);
       if (kernel.shape[1] % gates != 0) {
         refuse(kernel,
                fmt::format("has shape {}, which cannot be split into {} gates", text_of_shape(kernel.shape), gates));

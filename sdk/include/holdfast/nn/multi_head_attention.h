@@ -22,9 +22,9 @@
 //   const MultiHeadAttention padded{8, 64, {.takes_padding_mask = true}};
 //   const Value y = padded(x, is_word);              // is_word [keys] comes after query, value and key
 //
-// Parameters, in Keras's shapes: query/kernel [width, heads, key_dim], key/kernel, value/kernel [width, heads,
-// value_dim], attention_output/kernel [heads, value_dim, width], and with a bias query/bias [heads, key_dim] and so on,
-// each after its kernel.
+// Parameters, in Keras's shapes: query_dense/kernel [width, heads, key_dim], key_dense/kernel, value_dense/kernel
+// [width, heads, value_dim], output_dense/kernel [heads, value_dim, width], and with a bias query_dense/bias [heads,
+// key_dim] and so on, each after its kernel.
 
 #include <cstdint>
 #include <memory>

@@ -23,8 +23,8 @@
 //   const Value is_word = input({128}, {.dtype = DType::boolean, .name = "is_word"});
 //   const Value h = LSTM{256, {.takes_mask = true}}(x, is_word);     // the mask [steps] is the last input
 //
-// Parameters: kernel [width, gates * units], recurrent_kernel [units, gates * units], and with a bias one of [gates *
-// units]; that of a GRU is [2, gates * units], since the reset acts on the second row.
+// Parameters: cell/kernel [width, gates * units], cell/recurrent_kernel [units, gates * units], and with a bias
+// cell/bias, [gates * units]; that of a GRU is [2, gates * units], since the reset acts on the second row.
 
 #include <cstdint>
 #include <memory>
@@ -140,8 +140,9 @@ struct BidirectionalOptions {
 //
 //   const Value y = Bidirectional{LSTM{128, {.return_sequences = true}}}(x);   // [steps, 256]
 //
-// Initial states are those of the forward layer and then those of the backward layer, and so are returned ones.
-// Parameters: those of the layer, once as forward_layer/kernel and so on, and once as backward_layer/kernel.
+// A masked step of a sequence gives zeros. Initial states are those of the forward layer and then those of the backward
+// layer, and so are returned ones. Parameters: those of the layer, once as forward_layer/cell/kernel and so on, and
+// once as backward_layer/cell/kernel.
 class Bidirectional final : public LayerOf<Bidirectional> {
  public:
   // The backward layer has the options of `layer`, in the other direction.

@@ -37,7 +37,7 @@ class Projections {
     const std::int64_t heads = x.shape()[1];
     const std::int64_t dim = x.shape()[2];
     const Value columns = reshape(x, std::vector<std::int64_t>{x.shape()[0], heads * dim});
-    return projected("attention_output", columns, {heads, dim, width}, {width}, {.in = heads * dim, .out = width});
+    return projected("output_dense", columns, {heads, dim, width}, {width}, {.in = heads * dim, .out = width});
   }
 
  private:
@@ -123,9 +123,9 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
 std::vector<Value> MultiHeadAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
-  const Value q = projections.to_heads("query", given.query, num_heads_, key_dim_);
-  const Value k = projections.to_heads("key", given.key, num_heads_, key_dim_);
-  const Value v = projections.to_heads("value", given.value, num_heads_, options_.value_dim);
+  const Value q = projections.to_heads("query_dense", given.query, num_heads_, key_dim_);
+  const Value k = projections.to_heads("key_dense", given.key, num_heads_, key_dim_);
+  const Value v = projections.to_heads("value_dense", given.value, num_heads_, options_.value_dim);
   // Two products for each head and sample, around the softmax of the scores.
   const Value shares = shares_of(einsum("qhd,khd->hqk", q, k), key_dim_, given.mask, options_);
   const Value mean = einsum("hqk,khd->qhd", dropped_shares(builder, shares, options_.dropout), v);
@@ -175,9 +175,9 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
 std::vector<Value> GroupQueryAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
-  const Value q = projections.to_heads("query", given.query, num_query_heads_, head_dim_);
-  const Value k = projections.to_heads("key", given.key, num_key_value_heads_, head_dim_);
-  const Value v = projections.to_heads("value", given.value, num_key_value_heads_, head_dim_);
+  const Value q = projections.to_heads("query_dense", given.query, num_query_heads_, head_dim_);
+  const Value k = projections.to_heads("key_dense", given.key, num_key_value_heads_, head_dim_);
+  const Value v = projections.to_heads("value_dense", given.value, num_key_value_heads_, head_dim_);
   const std::int64_t queries = q.shape()[0];
   const std::int64_t keys = k.shape()[0];
   const std::int64_t group = num_query_heads_ / num_key_value_heads_;

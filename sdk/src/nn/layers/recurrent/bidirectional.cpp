@@ -60,11 +60,19 @@ std::vector<Value> Bidirectional::build(LayerBuilder& builder, std::span<const V
     forward_inputs.states.assign(given.states.begin(), given.states.begin() + half);
     backward_inputs.states.assign(given.states.begin() + half, given.states.end());
   }
-  const RecurrentOutputs forward = recurrent_outputs(builder, settings_, forward_inputs, {.prefix = "forward_layer/"});
+  const RecurrentOutputs forward =
+      recurrent_outputs(builder, settings_, forward_inputs, {.prefix = "forward_layer/cell/"});
   const RecurrentOutputs backward =
       recurrent_outputs(builder, settings_, backward_inputs,
-                        {.prefix = "backward_layer/", .is_reversed = true, .draw_number = kFirstFurtherMask});
-  std::vector<Value> outputs = {merged(merge_mode_, forward.output, backward.output)};
+                        {.prefix = "backward_layer/cell/", .is_reversed = true, .draw_number = kFirstFurtherMask});
+  // The directions skip a step at different times, so Keras gives zeros there, and not the states.
+  const bool clears = settings_.options.return_sequences && given.mask.has_value();
+  const auto cleared = [&](const Value& sequence) {
+    if (!clears) return sequence;
+    const Value kept = reshape(*given.mask, std::vector<std::int64_t>{sequence.shape()[0], 1});
+    return where(kept, sequence, 0.0F);
+  };
+  std::vector<Value> outputs = {merged(merge_mode_, cleared(forward.output), cleared(backward.output))};
   if (!settings_.options.return_state) return outputs;
   outputs.insert(outputs.end(), forward.states.begin(), forward.states.end());
   outputs.insert(outputs.end(), backward.states.begin(), backward.states.end());

@@ -18,7 +18,7 @@ std::size_t state_count(RecurrentKind kind);
 
 // One direction of a layer.
 struct RecurrentDirection {
-  std::string prefix = {};        // of the names of its weights
+  std::string prefix = "cell/";   // of the names of its weights
   bool is_reversed = false;       // from the last step to the first; a sequence stays in the order of the steps
   std::uint64_t draw_number = 0;  // of its dropout, apart from that of the other direction
 };

@@ -56,7 +56,7 @@ TEST(Bidirectional, GoesThroughAFile) {
   const Model model(x, Bidirectional{GRU{2, {.use_bias = false}}, {.merge_mode = MergeMode::ave}}(x));
 
   EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
-  EXPECT_EQ(model.parameters().entries()[2].name, "bidirectional/backward_layer/kernel");
+  EXPECT_EQ(model.parameters().entries()[2].name, "bidirectional/backward_layer/cell/kernel");
 }
 
 TEST(Bidirectional, RefusesALayerThatGoesBackwards) {

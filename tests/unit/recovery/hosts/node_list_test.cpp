@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string complaint(const std::string& list) {
+std::string complaint_about_list(const std::string& list) {
   return complaint_about([&] { nodes_of(list); });
 }
 
@@ -35,19 +35,19 @@ TEST(NodeList, CombinesSeveralBracketsOfAName) {
 TEST(NodeList, RefusesTextThatIsNotAListOfNodes) {
   for (const char* text : {"", ",", "h1,", "h1,,h2", "h[", "h[]", "h[1", "h[1-]", "h[-1]", "h[3-1]", "h[1,]", "h[a]",
                            "h]", "h 1", "h[[1]]", "h\n", "h[9999999999]", "h/1"}) {
-    EXPECT_THAT(complaint(text), HasSubstr("is not a list of nodes")) << text;
+    EXPECT_THAT(complaint_about_list(text), HasSubstr("is not a list of nodes")) << text;
   }
 }
 
 TEST(NodeList, RefusesMoreNodesThanARunCanHaveBeforeItMakesThem) {
   EXPECT_EQ(nodes_of("h[1-512]").size(), kMostHosts);
   for (const char* text : {"h[1-513]", "h[1-999999999]", "a[1-500]b[1-500]c[1-500]", "h[1-300],g[1-300]"}) {
-    EXPECT_THAT(complaint(text), HasSubstr("more than 512 names")) << text;
+    EXPECT_THAT(complaint_about_list(text), HasSubstr("more than 512 names")) << text;
   }
 }
 
 TEST(NodeList, SaysWhereTheMistakeIs) {
-  EXPECT_EQ(complaint("h[1-3"), "\"h[1-3\" is not a list of nodes: a bracket is not closed, at character 6");
+  EXPECT_EQ(complaint_about_list("h[1-3"), "\"h[1-3\" is not a list of nodes: a bracket is not closed, at character 6");
 }
 
 }  // namespace

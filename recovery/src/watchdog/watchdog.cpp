@@ -192,6 +192,7 @@ void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject,
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.device_slot;
+  if (is_of_a_host(event.kind)) line["host"] = event.host;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;
@@ -213,7 +214,10 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
                             event.kind == EventKind::assignment_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
-  if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
+  const bool is_loss = event.kind == EventKind::place_lost || event.kind == EventKind::host_lost;
+  if (is_loss) log(LogLevel::warning, decision.reason);
+  if (is_of_a_host(event.kind) && !is_loss && event.kind != EventKind::fence_passed)
+    log(LogLevel::info, decision.reason);
   const bool is_of_a_place = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
   if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
   for (const Action& action : decision.actions) {

@@ -94,7 +94,8 @@ int WatchdogLoop::intended_rank(int id) {
   std::set<int> taken;
   for (const Member& member : state_.members) {
     // Its rank is free again, and the process that is started next may be the one to take it.
-    if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
+    const bool is_lost = member.stage == Stage::failed || member.stage == Stage::unreachable;
+    if (is_lost || member.stage == Stage::leaving) continue;
     if (member.rank >= 0) {
       taken.insert(member.rank);
     } else if (const auto intended = intended_ranks_.find(member.id); intended != intended_ranks_.end()) {

@@ -15,6 +15,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
+#include "hosts/local_host.h"
 #include "journal/recorded_actions.h"
 #include "process/local_replicas.h"
 #include "process/signals.h"
@@ -40,10 +41,12 @@ WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, 
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
-      starter_(local_replicas(io_, run_.lock().value(),
-                              [this] {
-                                journal_.append({{"event", "sweeper_lost"}});
-                              })),
+      host_(local_host(io_,
+                       local_replicas(io_, run_.lock().value(),
+                                      [this] {
+                                        journal_.append({{"event", "sweeper_lost"}});
+                                      }),
+                       {.is_plain_program = options.is_plain_program})),
       hang_detector_(hang_limits_of(options),
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
@@ -65,7 +68,7 @@ RunOutcome WatchdogLoop::run() {
   io_.run();
   // Both need the loop, which has ended.
   control_.reset();
-  gpu_watch_.reset();
+  host_->stop_watching_devices();
   // Before the line of the run's end, which is the last one of this watchdog in the journal.
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
@@ -103,11 +106,10 @@ void WatchdogLoop::watch_devices() {
     }
   };
   try {
-    gpu_watch_.emplace(
-        io_, numbers,
-        GpuWatch::Handlers{.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
-                           .on_event = take,
-                           .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
+    host_->watch_devices(numbers,
+                         {.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
+                          .on_event = take,
+                          .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
   } catch (const Error& error) {
     device_events_.unwatched(error.what());
   }
@@ -145,7 +147,7 @@ std::map<int, Sight> WatchdogLoop::sights() const {
 
 void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
-  const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
+  const std::optional<MemorySnapshots::Whole> newest = host_->newest_snapshot();
   // A savepoint of this run would be taken for one of the run that has begun there.
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
     log(LogLevel::warning,
@@ -255,11 +257,6 @@ std::int64_t WatchdogLoop::step_of(int id) const {
 int WatchdogLoop::pid_of(int id) const {
   const auto process = processes_.find(id);
   return process == processes_.end() ? 0 : process->second->pid();
-}
-
-std::uint64_t WatchdogLoop::arrivals_of(int id) const {
-  // A rank belongs to the newest generation only while its member trains in it.
-  return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
 }
 
 RunOutcome run_watchdog(const WatchdogOptions& options) {

@@ -1,11 +1,16 @@
 // Sums an arena over shared memory in shard order, with two ranks as threads, and compares it with a memcpy of the same
-// bytes.
+// bytes. With --hosts, sums over several hosts instead (reduction_hosts.cpp).
 
 #include <benchmark/benchmark.h>
+#include <CLI/CLI.hpp>
 
 #include <cstring>
+#include <exception>
+#include <iostream>
+#include <string>
 
 #include "collective/shard_accumulator.h"
+#include "reduction_hosts.h"
 #include "support/rank_threads.h"
 
 namespace holdfast {
@@ -60,3 +65,35 @@ BENCHMARK(Memcpy)->Arg(1 << 10)->Arg(1 << 18)->Arg(41'157'104)->Unit(benchmark::
 
 }  // namespace
 }  // namespace holdfast
+
+namespace {
+
+int measure_hosts_as_asked(int argc, char** argv) {
+  holdfast::HostsBenchmark options;
+  CLI::App app("Sums over several hosts, as threads with sockets between them.");
+  app.add_option("--hosts", options.hosts, "how many")->check(CLI::Range(2, 64));
+  app.add_option("--ranks", options.ranks, "of each host")->check(CLI::Range(1, 64));
+  app.add_option("--turns", options.turns, "of each way to measure")->check(CLI::Range(1, 1000));
+  app.add_option("--namespaces", options.namespaces, "network namespaces of two hosts")->delimiter(',');
+  app.add_option("--addresses", options.addresses, "of the hosts in these")->delimiter(',');
+  CLI11_PARSE(app, argc, argv);
+  try {
+    holdfast::measure_hosts(options);
+  } catch (const std::exception& failure) {
+    std::cerr << failure.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]).starts_with("--hosts")) return measure_hosts_as_asked(argc, argv);
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -8,6 +8,7 @@
 import argparse
 import multiprocessing
 import os
+import resource
 import statistics
 import time
 
@@ -104,12 +105,14 @@ def train(rank, arguments):
         optimizer.step()
         if step == FIRST_STEPS - 1:
             processor = time.process_time()
+            pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         if step >= FIRST_STEPS:
             times.append(1e3 * (time.perf_counter() - begin))
     processor = 1e3 * (time.process_time() - processor) / len(times)
+    pages = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - pages) / len(times)
     if rank == 0:
         print(f"median {statistics.median(times):.4f} ms least {min(times):.4f} ms processor {processor:.4f} ms "
-              f"of {len(times)} steps", flush=True)
+              f"pages {pages:.1f} of {len(times)} steps", flush=True)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 

@@ -2,6 +2,7 @@
 // [--replicas 1] [--folder DIR]: trains modules of LibTorch for some steps, through fit() or as a program of LibTorch
 // does. bench/torch measures both. Models are those of examples/libtorch, and a perceptron of 41 million parameters.
 
+#include <sys/resource.h>
 #include <time.h>
 #include <torch/torch.h>
 
@@ -118,27 +119,40 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The time of each step, from the end of the one before, and the processor time of all.
+// Pages of memory that the system gave to the process so far.
+std::int64_t pages_of_process() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// The time of each step, from the end of the one before, and the processor time and new pages of all.
 class StepTimes {
  public:
   void step_ended(std::int64_t step) {
     const double now = seconds_of(CLOCK_MONOTONIC);
     if (step > kFirstSteps) milliseconds_.push_back(1e3 * (now - last_));
-    if (step == kFirstSteps) processor_ = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    if (step == kFirstSteps) {
+      processor_ = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+      pages_ = pages_of_process();
+    }
     last_ = now;
   }
 
   void print() {
     const double processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor_;
+    const auto pages = static_cast<double>(pages_of_process() - pages_);
+    const auto steps = static_cast<double>(milliseconds_.size());
     std::sort(milliseconds_.begin(), milliseconds_.end());
-    std::printf("median %.4f ms least %.4f ms processor %.4f ms of %zu steps\n",
-                milliseconds_[milliseconds_.size() / 2], milliseconds_.front(),
-                1e3 * processor / static_cast<double>(milliseconds_.size()), milliseconds_.size());
+    std::printf("median %.4f ms least %.4f ms processor %.4f ms pages %.1f of %zu steps\n",
+                milliseconds_[milliseconds_.size() / 2], milliseconds_.front(), 1e3 * processor / steps, pages / steps,
+                milliseconds_.size());
   }
 
  private:
   double last_ = 0;
   double processor_ = 0;
+  std::int64_t pages_ = 0;
   std::vector<double> milliseconds_;
 };
 

@@ -1,5 +1,5 @@
 // Conversion itself is in the format library; here its options are checked and its notes printed. A note names whatever
-// the output has no place for: most conversions want the weights alone, so that is no error, but it is always said.
+// the output has no place for: most conversions want the weights alone, so that is not an error, but it is always said.
 // docs/decisions/exchange.md
 
 #include <fmt/format.h>

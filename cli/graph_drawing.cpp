@@ -15,6 +15,7 @@ namespace {
 
 using GraphJson = nlohmann::ordered_json;
 
+// A null for what is missing or of another kind, because operator[] of a constant object asserts that the key exists.
 const GraphJson& part(const GraphJson& object, const char* key) {
   static const GraphJson kNone;
   return object.is_object() && object.contains(key) ? object[key] : kNone;
@@ -64,6 +65,7 @@ class GraphDrawing {
       if (!is_pair) continue;
       const bool is_input = source[0] == -1;
       const GraphJson& place = is_input ? source[1] : source[0];
+      // dot would invent a box for a number that no list has.
       if (place < 0 || place >= (is_input ? inputs_ : calls_).size()) continue;
       text_ += fmt::format("  {}{} -> {};\n", is_input ? "input" : "call", place.get<std::size_t>(), to);
     }
@@ -87,6 +89,7 @@ class GraphDrawing {
     }
   }
 
+  // Sequential models list no calls: each layer takes the output of the one before.
   void add_chain() {
     add_box("input0", "input", "Input", "#dcebfa");
     std::string last = "input0";

@@ -39,7 +39,7 @@ std::uint64_t total_elements(const AnyFile& file) {
   return total;
 }
 
-// For people. The JSON has name(kind), which programs read.
+// People read this. The JSON has name(kind), which programs read.
 std::string describe_kind(FileKind kind) {
   static const std::map<FileKind, std::string> kNames = {{FileKind::holdfast, "Holdfast"},
                                                          {FileKind::safetensors, "safetensors"},

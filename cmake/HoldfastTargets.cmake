@@ -26,22 +26,25 @@ endif()
 add_library(holdfast_little_optimisation INTERFACE)
 target_compile_options(holdfast_little_optimisation INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 
-if(HOLDFAST_FUZZ)
-  # libFuzzer steers by which branches an input reaches.
-  add_compile_options(-fsanitize=fuzzer-no-link)
-  add_link_options(-fsanitize=fuzzer-no-link)
-endif()
+# Whether sources of this folder are instrumented.
+set(HOLDFAST_INSTRUMENTED OFF)
 if(HOLDFAST_SANITIZE)
+  set(HOLDFAST_INSTRUMENTED ON)
   # Little optimisation and line numbers alone: a sanitizer build is compiled far more often than it is debugged.
   set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -DNDEBUG" CACHE STRING "Flags of build type Sanitize" FORCE)
   add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
+  if(HOLDFAST_FUZZ)
+    # libFuzzer steers by which branches an input reaches.
+    add_compile_options(-fsanitize=fuzzer-no-link)
+    add_link_options(-fsanitize=fuzzer-no-link)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 warns falsely of uninitialized and dangling memory in instrumented standard headers.
     target_compile_options(holdfast_options INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
   else()
     # clang says so of each loop that asks for vectors, which it makes at -O2 only.
-    target_compile_options(holdfast_options INTERFACE -Wno-pass-failed)
+    add_compile_options(-Wno-pass-failed)
     # NVIDIA's libraries are called by declarations of ours.
     add_compile_options(-fno-sanitize=function)
   endif()
@@ -73,12 +76,12 @@ function(holdfast_library name)
 endfunction()
 
 # holdfast_prefer_optimised_functions(TARGET LIBRARY...): of an inline function, the linker takes the copy in the first
-# object that it reads. By default that is the one in TARGET's objects, which are not optimised. This puts the static
-# libraries among LIBRARY before these objects. Tests run several times as fast, and to compile them at -O1 takes half as
-# long again.
+# object that it reads. By default that is the one in TARGET's objects, which are neither optimised nor instrumented. This
+# puts the static libraries among LIBRARY before these objects. Tests run several times as fast, and to compile them at -O1
+# takes half as long again.
 function(holdfast_prefer_optimised_functions target)
   foreach(library IN LISTS ARGN)
-    if(NOT TARGET ${library} OR NOT library MATCHES "^Holdfast::" OR HOLDFAST_SANITIZE)
+    if(NOT TARGET ${library} OR NOT library MATCHES "^Holdfast::" OR HOLDFAST_INSTRUMENTED)
       continue()
     endif()
     get_target_property(type ${library} TYPE)
@@ -107,7 +110,7 @@ function(holdfast_test name folder)
   target_link_libraries(${name} PRIVATE holdfast_options holdfast_test_main holdfast_test_support ${argument_LIBRARIES}
                                         nlohmann_json::nlohmann_json GTest::gtest GTest::gmock)
   set(level -O0)
-  if(argument_OPTIMISED AND NOT HOLDFAST_SANITIZE)
+  if(argument_OPTIMISED AND NOT HOLDFAST_INSTRUMENTED)
     set(level -O1)
   endif()
   target_compile_options(${name} PRIVATE ${level})

@@ -54,11 +54,11 @@ target_include_directories(holdfast_emulated_cuda PUBLIC ${CMAKE_CURRENT_SOURCE_
                                                          ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(holdfast_emulated_cuda PUBLIC holdfast_options Holdfast::sdk GTest::gtest)
 foreach(source
-    products/bfloat16_arrays.cu products/columns_convolution.cpp products/cuda_convolution.cpp products/cuda_dense.cpp
+    products/bfloat16_arrays.cu products/columns_convolution.cpp products/cuda_convolution.cpp products/cuda_batched_product.cpp products/cuda_dense.cpp
     products/cudnn_convolution.cpp products/cudnn_descriptor.cpp products/direct_convolution.cu products/image_columns.cu products/matrix_product.cpp
     products/transposed_arrays.cu
     kernels/columns.cu kernels/cuda_activation.cu kernels/cuda_array_kernels.cu kernels/cuda_row_kernels.cu kernels/cuda_batch_normalization.cu
-    kernels/cuda_dropout.cu
+    kernels/cuda_attention_scores.cu kernels/cuda_dropout.cu kernels/cuda_recurrent_cells.cu
     kernels/cuda_gradient_norms.cu kernels/cuda_losses.cu kernels/cuda_metrics.cu kernels/cuda_optimizers.cu
     kernels/cuda_pooling.cu
     runtime/cuda_arrays.cu runtime/cuda_digester.cu runtime/cuda_launch.cpp runtime/small_copies.cu
@@ -76,7 +76,7 @@ holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels OPTIMISED LABE
 file(GLOB kernel_tests CONFIGURE_DEPENDS gpu/kernels/*_test.cpp)
 target_sources(unit_compute_cuda_kernels PRIVATE
                ${kernel_tests} gpu/collective/cuda_collective_stream_test.cpp gpu/layers/activation_test.cpp
-               gpu/layers/array_kernels_test.cpp
+               gpu/layers/array_kernels_test.cpp gpu/layers/batched_product_test.cpp
                gpu/layers/batch_normalization_test.cpp gpu/layers/convolution_test.cpp gpu/layers/dense_test.cpp
                gpu/layers/pooling_test.cpp gpu/layers/reference_cases_test.cpp gpu/layers/support/layer_test.cpp
                ${reference_support})

@@ -29,7 +29,7 @@ struct Level {
   std::string_view colour;  // of spdlog's own sinks
 };
 
-// In the order of LogLevel.
+// These stand in the order of LogLevel.
 constexpr std::array<Level, 4> kLevels{{{"debug", spdlog::level::debug, "\x1b[36m"},
                                         {"info", spdlog::level::info, "\x1b[32m"},
                                         {"warning", spdlog::level::warn, "\x1b[33m\x1b[1m"},

@@ -662,6 +662,21 @@ def pooling_operation(rng):
                 extents(rng, rank, 3, 4) + extents(rng, 1, 1, 2))
 
 
+def einsum_operation(rng):
+    # Equations that are products of matrices as they stand; einsum() permutes operands of others.
+    equation = ("thd,shd->hts", "hts,shd->thd", "td,sd->ts", "hts,hsd->htd", "td,td->t", "t,s->st")[rng.integers(6)]
+    a, b, result = equation.replace("->", ",").split(",")
+    sizes = dict(zip("thsd", extents(rng, 4, 1, 3)))
+    return case(Function(lambda x, y: np.einsum(f"z{a},z{b}->z{result}", x, y)),
+                {"operation": "einsum", "equation": equation},
+                *(tuple(sizes[letter] for letter in letters) for letters in (a, b)))
+
+
+def flip_operation(rng):
+    shape, axis = along_an_axis(rng)
+    return case(Function(lambda x: np.flip(x, axis + 1)), {"operation": "flip", "axis": axis}, shape)
+
+
 OPERATIONS = (
     [of_one(name, function, {}) for name, function in ACTIVATIONS.items()]
     + [of_one(name, function, {"constants": [None]}) for name, function in OF_ONE.items()]
@@ -672,14 +687,234 @@ OPERATIONS = (
     + [of_two("divide", np.divide, away_from_zero)]
     + [reduction(name, function) for name, function in (("sum", np.sum), ("mean", np.mean), ("largest", np.max))]
     + [power, equal, select, stop_gradient, softmax_operation, cast, reshape_operation, broadcast, slice_operation, pad,
-       concatenate_operation, permute_operation, pooling_operation])
+       concatenate_operation, permute_operation, pooling_operation, einsum_operation, flip_operation])
 
 
 def flatten(rng):
     return case(layers.Flatten(), {}, extents(rng, rng.integers(1, 4), 1, 3))
 
 
+class Called:
+    """A layer of Keras that is called with several arguments. `names` are those of its weights in Holdfast."""
+
+    _call_has_training_arg = False
+
+    def __init__(self, layer, names, call):
+        self.layer, self.names, self.call = layer, names, call
+
+    variables = property(lambda self: self.layer.variables)
+    trainable_variables = property(lambda self: self.layer.trainable_variables)
+    non_trainable_variables = property(lambda self: self.layer.non_trainable_variables)
+
+    def build(self, shapes):
+        """By a call, since layers are built for other arguments than they are called with."""
+        if not isinstance(shapes, list):
+            shapes = [shapes]
+        self.call(self.layer, [np.ones(shape) for shape in shapes])
+
+    def __call__(self, values):
+        return np.asarray(self.call(self.layer, values if isinstance(values, list) else [values]))
+
+
+def with_masks(count, keeps_first=False):
+    """The last inputs become 0 or 1."""
+    def prepare(rng, inputs):
+        masks = [np.float64(rng.integers(0, 3, x.shape) > 0) for x in inputs[len(inputs) - count:]]
+        for mask in masks:
+            if keeps_first:
+                mask[..., 0] = 1
+        return inputs[:len(inputs) - count] + masks
+
+    return prepare
+
+
+def is_kept(mask):
+    return np.asarray(mask) > 0.5
+
+
+ATTENTION_LIMITS = {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
+
+
+def heads_of_attention(rng, make):
+    """`make` gives a layer, its configuration and whether it takes values of another width."""
+    use_bias, causal, window = flag(rng), flag(rng), int(rng.integers(0, 3))
+    values, has_mask, has_padding = int(rng.integers(1, 4)), flag(rng), flag(rng)
+    layer, config = make({"use_bias": use_bias, "sliding_window": window or None})
+    names = [f"{part}/{weight}" for part in ("query", "key", "value", "attention_output")
+             for weight in (("kernel", "bias") if use_bias else ("kernel",))]
+
+    def call(layer, inputs):
+        given = inputs[:values]
+        query, value, key = given[0], given[min(1, values - 1)], given[-1]
+        masks = inputs[values:]
+        options = {"attention_mask": is_kept(masks[0])} if has_mask else {}
+        if has_padding:
+            options["value_mask"] = is_kept(masks[-1])
+        # With the scores, so that a query without keys gives zeros on each backend.
+        return layer(query, value, key=key, use_causal_mask=causal, return_attention_scores=True, **options)[0]
+
+    queries, keys = extents(rng, 2, 1, 4)
+    keys = queries if values == 1 else keys
+    shapes = [(queries, int(rng.integers(1, 4)))] + [(keys, int(rng.integers(1, 4))) for _ in range(values - 1)]
+    shapes += [(queries, keys)] * has_mask + [(keys,)] * has_padding
+    config |= {"dropout": 0.0, "use_bias": use_bias, "use_causal_mask": causal, "sliding_window": window,
+               "attention_mask": has_mask, "padding_mask": has_padding, "return_attention_scores": False,
+               **ATTENTION_LIMITS}
+    return case(Called(layer, names, call), config, *shapes, prepare=with_masks(has_mask + has_padding))
+
+
+def multi_head_attention(rng):
+    heads, key_dim, value_dim = extents(rng, 3, 1, 3)
+    return heads_of_attention(rng, lambda options: (
+        layers.MultiHeadAttention(heads, key_dim, value_dim, **options),
+        {"num_heads": heads, "key_dim": key_dim, "value_dim": value_dim}))
+
+
+def group_query_attention(rng):
+    dim, heads, group = extents(rng, 3, 1, 3)
+    return heads_of_attention(rng, lambda options: (
+        layers.GroupQueryAttention(dim, heads * group, heads, **options),
+        {"head_dim": dim, "num_query_heads": heads * group, "num_key_value_heads": heads}))
+
+
+def plain_attention(rng, make, modes=(None,)):
+    mode = modes[rng.integers(len(modes))]
+    use_scale, causal, has_padding, values = flag(rng), flag(rng), flag(rng), int(rng.integers(2, 4))
+    config = {} if mode is None else {"score_mode": mode}
+    layer = make(use_scale=use_scale, **config)
+    names = ["scale"] * use_scale + ["concat_score_weight"] * (mode == "concat")
+
+    def call(layer, inputs):
+        options = {"mask": [None, is_kept(inputs[-1])]} if has_padding else {}
+        return layer(list(inputs[:values]), use_causal_mask=causal, **options)
+
+    queries, keys, width = extents(rng, 3, 1, 4)
+    shapes = [(queries, width), (keys, int(rng.integers(1, 4)) if values == 3 else width), (keys, width)][:values]
+    config |= {"use_scale": use_scale, "dropout": 0.0, "use_causal_mask": causal, "padding_mask": has_padding,
+               "return_attention_scores": False}
+    return case(Called(layer, names, call), config, *shapes, *[(keys,)] * has_padding,
+                prepare=with_masks(has_padding, keeps_first=True))
+
+
+def attention(rng):
+    return plain_attention(rng, layers.Attention, ("dot", "concat"))
+
+
+def additive_attention(rng):
+    return plain_attention(rng, layers.AdditiveAttention)
+
+
+# Without a kink: a gradient by differences would be that of another side.
+SMOOTH = ("linear", "tanh", "sigmoid")
+
+
+def recurrent_options(rng, make):
+    name = make.__name__
+    units, width = extents(rng, 2, 1, 3)
+    bias, whole = flag(rng), flag(rng)
+    options = {"activation": SMOOTH[rng.integers(3)], "use_bias": bias, "return_sequences": whole}
+    config = {"units": units, **options, "return_state": False, "go_backwards": False, "dropout": 0.0,
+              "kernel_initializer": "glorot_uniform", "recurrent_initializer": "orthogonal(1)",
+              "bias_initializer": "zeros"}
+    if name != "SimpleRNN":
+        # Linear gates would let the state grow without bound.
+        options["recurrent_activation"] = config["recurrent_activation"] = ("sigmoid", "tanh")[rng.integers(2)]
+    if name == "LSTM":
+        config["unit_forget_bias"] = True
+    names = ["kernel", "recurrent_kernel"] + ["bias"] * bias
+    return units, width, options, config, names
+
+
+def recurrent(make):
+    def made(rng):
+        units, width, options, config, names = recurrent_options(rng, make)
+        backwards, has_state, has_mask = flag(rng), flag(rng), flag(rng)
+        states = (2 if make.__name__ == "LSTM" else 1) * has_state
+
+        def call(layer, inputs):
+            given = {"initial_state": list(inputs[1:1 + states])} if states else {}
+            return layer(inputs[0], mask=is_kept(inputs[-1]) if has_mask else None, **given)
+
+        steps = int(rng.integers(1, 5))
+        return case(Called(make(units, go_backwards=backwards, **options), names, call),
+                    config | {"go_backwards": backwards, "mask": has_mask}, (steps, width), *[(units,)] * states,
+                    *[(steps,)] * has_mask, prepare=with_masks(has_mask))
+
+    return made
+
+
+def bidirectional(rng):
+    make = (layers.SimpleRNN, layers.LSTM, layers.GRU)[rng.integers(3)]
+    units, width, options, config, names = recurrent_options(rng, make)
+    mode, has_state, has_mask = ("concat", "sum", "mul", "ave")[rng.integers(4)], flag(rng), flag(rng)
+    states = (4 if make.__name__ == "LSTM" else 2) * has_state
+    names = [f"{direction}_layer/{name}" for direction in ("forward", "backward") for name in names]
+
+    def call(layer, inputs):
+        given = {"initial_state": list(inputs[1:1 + states])} if states else {}
+        return layer(inputs[0], mask=is_kept(inputs[-1]) if has_mask else None, **given)
+
+    steps = int(rng.integers(1, 5))
+    return case(Called(layers.Bidirectional(make(units, **options), merge_mode=mode), names, call),
+                config | {"layer": make.__name__, "merge_mode": mode, "mask": has_mask}, (steps, width),
+                *[(units,)] * states, *[(steps,)] * has_mask, prepare=with_masks(has_mask))
+
+
+class Positions(layers.Layer):
+    """keras_hub.layers.PositionEmbedding for sequences up to its length."""
+
+    def __init__(self, length):
+        super().__init__()
+        self.length = length
+
+    def build(self, shape):
+        self.embeddings = self.add_weight(name="embeddings", shape=(self.length, shape[-1]))
+
+    def call(self, x):
+        return keras.ops.broadcast_to(keras.ops.convert_to_tensor(self.embeddings)[:x.shape[-2]], x.shape)
+
+
+def position_embedding(rng):
+    length = int(rng.integers(1, 5))
+    shape = extents(rng, rng.integers(0, 2), 1, 3) + (int(rng.integers(1, length + 1)), int(rng.integers(1, 4)))
+    return case(Positions(length), {"sequence_length": length, "initializer": "glorot_uniform"}, shape)
+
+
+def sine_position_encoding(rng):
+    """keras_hub.layers.SinePositionEncoding (Vaswani et al., 2017)."""
+    wavelength = number(rng, 1, 100)
+
+    def function(x):
+        steps, width = x.shape[-2:]
+        i = np.arange(width)
+        angles = np.arange(steps)[:, None] * (1 / wavelength) ** (2 * (i // 2) / width)
+        return np.broadcast_to(np.where(i % 2 == 0, np.sin(angles), np.cos(angles)), x.shape)
+
+    return case(Function(function), {"max_wavelength": wavelength}, extents(rng, rng.integers(2, 4)))
+
+
+def rotary_embedding(rng):
+    """keras_hub.layers.RotaryEmbedding (Su et al., 2021)."""
+    wavelength, factor = number(rng, 1, 100), number(rng, 0.5, 2)
+
+    def function(x):
+        half = x.shape[-1] // 2
+        angles = np.arange(x.shape[1])[:, None] / factor / wavelength ** (np.arange(half) / half)
+        angles = np.concatenate([angles, angles], axis=-1)
+        angles = angles.reshape((x.shape[1],) + (1,) * (x.ndim - 3) + (2 * half,))
+        turned = np.concatenate([-x[..., half:], x[..., :half]], axis=-1)
+        return x * np.cos(angles) + turned * np.sin(angles)
+
+    return case(Function(function), {"max_wavelength": wavelength, "scaling_factor": factor},
+                extents(rng, rng.integers(1, 3)) + (2 * int(rng.integers(1, 3)),))
+
+
 MAKERS = {
+    "AdditiveAttention": additive_attention, "Attention": attention, "Bidirectional": bidirectional,
+    "GRU": recurrent(layers.GRU), "GroupQueryAttention": group_query_attention, "LSTM": recurrent(layers.LSTM),
+    "MultiHeadAttention": multi_head_attention, "PositionEmbedding": position_embedding,
+    "RotaryEmbedding": rotary_embedding, "SimpleRNN": recurrent(layers.SimpleRNN),
+    "SinePositionEncoding": sine_position_encoding,
     "Add": merge(layers.Add), "AlphaDropout": random(layers.AlphaDropout, "rate"), "Average": merge(layers.Average),
     "Concatenate": concatenate,
     "Cropping1D": margins(layers.Cropping1D, "cropping", 1), "Cropping2D": margins(layers.Cropping2D, "cropping", 2),
@@ -765,8 +1000,9 @@ def solve(rng, made, mode):
     for variable in layer.variables:
         variable.assign(np.asarray(variable.value, np.float64) if "float" in variable.dtype else variable.value)
     # Parameters stay below 1, so that sums of products do not saturate the functions after them.
-    parameters = [draw(rng, v.shape) / 4 for v in layer.trainable_variables]
-    names = [v.name for v in layer.trainable_variables]
+    # A scalar is an array of one number in Holdfast.
+    parameters = [draw(rng, tuple(v.shape) or (1,)) / 4 for v in layer.trainable_variables]
+    names = getattr(layer, "names", None) or [v.name for v in layer.trainable_variables]
     moving = [v for v in layer.non_trainable_variables if v.name in made["buffers"]]
     buffers = [np.abs(draw(rng, v.shape)) for v in moving]
 
@@ -775,7 +1011,7 @@ def solve(rng, made, mode):
 
     def outputs(arguments):
         for variable, value in zip(layer.trainable_variables, arguments[len(trained):]):
-            variable.assign(value)
+            variable.assign(value.reshape(variable.shape))
         for variable, value in zip(moving, buffers):
             variable.assign(value)
         values = list(arguments[:len(trained)]) or inputs

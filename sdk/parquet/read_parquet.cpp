@@ -342,10 +342,10 @@ class ParquetTable {
   template <typename Value>
   using Wide = std::conditional_t<std::is_same_v<Value, bool>, std::uint8_t, Value>;
 
-  // Of a number, or of the end of a text.
+  // What a number takes, or the end of a text.
   static constexpr std::int64_t kCellBytes = 8;
 
-  // Of the caller of read_parquet(), whose call outlives this object.
+  // They belong to the caller of read_parquet(), whose call outlives this object.
   const ParquetOptions& options_;
   TableData data_;
   LimitedPool pool_;  // of all that the reader holds

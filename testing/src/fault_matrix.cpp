@@ -126,7 +126,7 @@ class Cells {
       if (recovery::must_have_step(phase)) fault.step = step_in(phase, matrix_);
       // Replicas reach the rendezvous at the end of generation 0.
       if (phase == FaultPhase::rendezvous) fault.generation = 0;
-      // A combination that makes no sense is no cell. A list of these here would be a second copy of the rule.
+      // A combination that makes no sense is not a cell. A list of these here would be a second copy of the rule.
       if (!recovery::objection_to(fault).empty()) continue;
       Case cell{.name = name_of(fault, rank, replicas), .replicas = replicas};
       cell.faults = beginning_of(fault, replicas, matrix_.step);

@@ -26,7 +26,7 @@
 namespace holdfast::resilience {
 namespace {
 
-// Of the output only the end is kept: it has the reason, and a long run would fill the memory.
+// Only the end of the output is kept: it has the reason, and a long run would fill the memory.
 constexpr std::size_t kMostOutput = std::size_t{64} * 1024;
 constexpr std::chrono::milliseconds kLook(10);
 // How long the kernel may take to end killed processes.

@@ -76,6 +76,10 @@ class EmulatedBackend final : public compute::Backend {
       const compute::BatchNormalizationShape& shape, compute::Use use) override {
     return compute::make_cuda_batch_normalization(context_, shape, use);
   }
+  std::unique_ptr<compute::BatchedProductOperation> batched_product(
+      const compute::BatchedProductShape& shape) override {
+    return compute::make_cuda_batched_product(context_, precision_, shape);
+  }
   std::unique_ptr<compute::DropoutOperation> dropout(const compute::DropoutShape& shape) override {
     return compute::make_cuda_dropout(shape, draws_, nullptr);
   }

@@ -24,6 +24,8 @@ struct Layout {
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
   std::int64_t column_stride = 0;
+  std::int32_t batches = 1;
+  std::int64_t batch_offset = 0;  // in elements
 };
 
 struct Preference {
@@ -62,12 +64,14 @@ struct Matrix {
   const Layout& layout;
   const void* elements;
   bool is_transposed;
+  std::int64_t first = 0;  // element
 
   std::uint64_t rows() const { return is_transposed ? layout.columns : layout.rows; }
   std::uint64_t columns() const { return is_transposed ? layout.rows : layout.columns; }
   double at(std::uint64_t row, std::uint64_t column) const {
     if (is_transposed) std::swap(row, column);
-    const std::uint64_t index = row + column * static_cast<std::uint64_t>(layout.column_stride);
+    const std::uint64_t index =
+        static_cast<std::uint64_t>(first) + row + column * static_cast<std::uint64_t>(layout.column_stride);
     if (layout.type == CUDA_R_32F) return static_cast<const float*>(elements)[index];
     const std::uint16_t bits = static_cast<const std::uint16_t*>(elements)[index];
     return std::bit_cast<float>(compute::widen_bfloat16(bits));
@@ -115,6 +119,20 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaData
                                           uint64_t columns, int64_t column_stride) {
   if (column_stride < static_cast<int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
   *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, column_stride});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name,
+                                                const void* value, size_t bytes) {
+  Layout& own_layout = own<Layout>(layout);
+  if (name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof(own_layout.batches)) {
+    std::memcpy(&own_layout.batches, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  if (name != CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET || bytes != sizeof(own_layout.batch_offset)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  std::memcpy(&own_layout.batch_offset, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -185,10 +203,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
   std::memset(workspace, 0xFF, workspace_bytes);
   const auto& description = own_const<Description>(handle);
   const auto& layout = own_const<Layout>(result_layout);
-  const Matrix a{own_const<Layout>(left_layout), left, is_transposed(description, CUBLASLT_MATMUL_DESC_TRANSA)};
-  const Matrix b{own_const<Layout>(right_layout), right, is_transposed(description, CUBLASLT_MATMUL_DESC_TRANSB)};
+  Matrix a{own_const<Layout>(left_layout), left, is_transposed(description, CUBLASLT_MATMUL_DESC_TRANSA)};
+  Matrix b{own_const<Layout>(right_layout), right, is_transposed(description, CUBLASLT_MATMUL_DESC_TRANSB)};
   const bool fits = a.rows() == layout.rows && b.columns() == layout.columns && a.columns() == b.rows();
   if (!fits || layout.type != CUDA_R_32F || a.layout.type != b.layout.type) return CUBLAS_STATUS_INVALID_VALUE;
+  if (a.layout.batches != layout.batches || b.layout.batches != layout.batches) return CUBLAS_STATUS_INVALID_VALUE;
   Algorithm algorithm{};
   std::memcpy(&algorithm, algo, sizeof(algorithm));
   if (algorithm.number < library().refused_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -197,16 +216,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
   expect_aligned(result, algorithm.result_alignment);
   library().factor_type = a.layout.type;
   library().compute_type = description.compute;
-  for (std::uint64_t column = 0; column < layout.columns; ++column) {
-    for (std::uint64_t row = 0; row < layout.rows; ++row) {
-      double sum = 0;
-      for (std::uint64_t i = 0; i < a.columns(); ++i) sum += a.at(row, i) * b.at(i, column);
-      const std::uint64_t index = row + column * static_cast<std::uint64_t>(layout.column_stride);
-      sum *= *static_cast<const float*>(alpha);
-      const float factor = *static_cast<const float*>(beta);
-      if (factor != 0) sum += factor * static_cast<const float*>(added)[index];
-      if (has_bias(description)) sum += description.bias[row];
-      static_cast<float*>(result)[index] = static_cast<float>(sum);
+  for (std::int32_t batch = 0; batch < layout.batches; ++batch) {
+    a.first = batch * a.layout.batch_offset;
+    b.first = batch * b.layout.batch_offset;
+    for (std::uint64_t column = 0; column < layout.columns; ++column) {
+      for (std::uint64_t row = 0; row < layout.rows; ++row) {
+        double sum = 0;
+        for (std::uint64_t i = 0; i < a.columns(); ++i) sum += a.at(row, i) * b.at(i, column);
+        const std::uint64_t index = static_cast<std::uint64_t>(batch * layout.batch_offset) + row +
+                                    column * static_cast<std::uint64_t>(layout.column_stride);
+        sum *= *static_cast<const float*>(alpha);
+        const float factor = *static_cast<const float*>(beta);
+        if (factor != 0) sum += factor * static_cast<const float*>(added)[index];
+        if (has_bias(description)) sum += description.bias[row];
+        static_cast<float*>(result)[index] = static_cast<float>(sum);
+      }
     }
   }
   return CUBLAS_STATUS_SUCCESS;

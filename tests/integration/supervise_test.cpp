@@ -29,11 +29,11 @@ std::map<int, int> replica_pids(const TemporaryFolder& folder) {
   return pids;
 }
 
-// Of a run whose training function never gets to a Trainer.
+// What a run leaves whose training function never gets to a Trainer.
 struct FailedRun {
   explicit FailedRun(const std::string& way, const std::string& log_level = "info")
       : result(run_program(built_program("failing_program"), {way, folder / "run", log_level})) {}
-  // Of a program whose replicas do not do the same.
+  // Selects a program whose replicas do not do the same.
   struct OfCalls {
     std::string way;
   };

@@ -95,7 +95,33 @@ def merged():
             layers.Minimum()([left, right]), layers.Subtract()([left, right]), layers.Multiply()([left, right]))]))
 
 
-MODELS = {"activations": activations, "merged": merged,
+def recurrent():
+    x = keras.Input((6, 4), name="x")
+    _, *states = layers.LSTM(3, return_state=True)(x)
+    _, *both = layers.Bidirectional(layers.GRU(2, return_state=True), name="both")(x)
+    return keras.Model(x, layers.Concatenate()([
+        layers.Flatten()(part) for part in (
+            layers.LSTM(3)(x, initial_state=states), layers.LSTM(2, return_sequences=True, go_backwards=True)(x),
+            layers.GRU(3, return_sequences=True, activation="relu")(x), layers.GRU(2, use_bias=False)(x),
+            layers.SimpleRNN(2, activation="linear", unroll=True)(x),
+            layers.LSTM(2, unit_forget_bias=False, recurrent_activation="tanh")(x),
+            layers.Bidirectional(layers.LSTM(2, return_sequences=True))(x),
+            layers.Bidirectional(layers.SimpleRNN(3), merge_mode="ave")(x), *both)]))
+
+
+def attentions():
+    x = keras.Input((6, 4), name="x")
+    y = layers.Dense(3)(x[:, :5])
+    return keras.Model(x, layers.Concatenate()([
+        layers.Flatten()(part) for part in (
+            layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True),
+            layers.MultiHeadAttention(2, 3, value_dim=2, sliding_window=2, use_bias=False)(query=x, value=y),
+            layers.GroupQueryAttention(3, 4, 2)(x, x), layers.Attention(use_scale=True)([x, x]),
+            layers.Attention(score_mode="concat")([x, x, x]), layers.AdditiveAttention()([x, x]),
+            layers.AdditiveAttention(use_scale=False)([x, x], use_causal_mask=True))]))
+
+
+MODELS = {"activations": activations, "merged": merged, "recurrent": recurrent, "attentions": attentions,
           **{f"{len(shape) - 1}d": lambda shape=shape, parts=parts: joined(shape, [fresh(part) for part in parts])
              for shape, parts in KINDS.items()}}
 

@@ -33,7 +33,7 @@ std::vector<std::string> long_run(const TemporaryFolder& folder) {
   return digits_arguments({.replicas = 2, .options = {{"--epochs", "1000"}}}, folder);
 }
 
-// Of all replicas that the journal knows.
+// The process ids of all replicas that the journal knows.
 std::set<int> replica_pids(const TemporaryFolder& folder) {
   std::set<int> pids;
   for (const nlohmann::json& line : journal_of(folder)) {

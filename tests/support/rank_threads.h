@@ -25,18 +25,23 @@ class ThreadGroup {
   explicit ThreadGroup(int ranks) : made_(static_cast<std::size_t>(ranks)) {}
 
   std::unique_ptr<MemoryCommunicator> connect(const CommunicatorShape& shape) {
+    return std::make_unique<MemoryCommunicator>(shape, memory_for(shape));
+  }
+
+  // What a communicator of shape.size ranks is made of.
+  SharedBlocks::Memory memory_for(const CommunicatorShape& shape) {
     const std::lock_guard lock(mutex_);
     if (is_cancelled_) throw Error(ErrorCode::cancelled, "there is no further generation of these threads");
     const std::size_t number = made_[static_cast<std::size_t>(shape.rank)]++;
-    constexpr std::size_t kArenaBytes = MemoryCommunicator::kArenaBytes;
+    constexpr std::size_t kArenaBytes = SharedBlocks::kArenaBytes;
     std::vector<SharedMemory>& arenas = arenas_[number];
     while (static_cast<int>(arenas.size()) < shape.size)
       arenas.push_back(SharedMemory::create("test-arena", kArenaBytes));
-    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[MemoryCommunicator::blocks_bytes(shape)];
+    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[SharedBlocks::blocks_bytes(shape)];
     while (static_cast<int>(blocks.size()) < shape.size)
       blocks.push_back(
-          std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", MemoryCommunicator::blocks_bytes(shape))));
-    MemoryCommunicator::Memory memory;
+          std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", SharedBlocks::blocks_bytes(shape))));
+    SharedBlocks::Memory memory;
     for (const SharedMemory& arena : arenas)
       memory.arenas.push_back(SharedMemory::map_read_only(arena.read_only_descriptor(), kArenaBytes));
     const auto rank = static_cast<std::size_t>(shape.rank);
@@ -46,9 +51,9 @@ class ThreadGroup {
     // mapped several times too, which the thread sanitizer cannot know.
     for (const auto& of_rank : blocks) {
       memory.blocks.push_back(std::make_shared<SharedMemory>(
-          SharedMemory::map_read_only(of_rank->read_only_descriptor(), MemoryCommunicator::blocks_bytes(shape))));
+          SharedMemory::map_read_only(of_rank->read_only_descriptor(), SharedBlocks::blocks_bytes(shape))));
     }
-    return std::make_unique<MemoryCommunicator>(shape, std::move(memory));
+    return memory;
   }
 
   // Does what the watchdog does when a generation ends.

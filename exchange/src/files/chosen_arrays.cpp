@@ -68,6 +68,7 @@ class NpyContent : public ChosenArrays::Content {
   NpyHeader header_;
 };
 
+// Members that are deflated have no place in the file from which rows could be read, so they are read as a whole.
 class ChosenNpz : public ChosenArrays::Content {
  public:
   ChosenNpz(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
@@ -139,6 +140,7 @@ class ChosenSavepoint : public ChosenArrays::Content {
   ArrayFile file_;
 };
 
+// Elements may lie in chunks, compressed or not, so stored() says nothing: rows are not read from the file itself.
 class ChosenHdf5 : public ChosenArrays::Content {
  public:
   ChosenHdf5(FileSystem& files, const std::string& path, const std::vector<std::string>& names,
@@ -232,6 +234,7 @@ ArrayFileKind recognise_array_file(FileSystem& files, const std::string& path) {
   FileSource source(files, path);
   std::vector<std::byte> start(std::min<std::uint64_t>(kNpyStart.size(), source.size_bytes()));
   source.read(0, start);
+  // recognise() knows files of several arrays, and a .npy file holds one.
   if (start.size() == kNpyStart.size() && std::memcmp(start.data(), kNpyStart.data(), start.size()) == 0) {
     return ArrayFileKind::npy;
   }

@@ -20,7 +20,7 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/pytorch.h"
 #include "holdfast/format/exchange/safetensors.h"
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 #include "keras/keras_names.h"
 #include "keras/keras_optimizer_state.h"
 #include "keras_files/keras_json.h"
@@ -28,7 +28,7 @@
 namespace holdfast::format {
 namespace {
 
-// In the order of ConvertTarget.
+// These stand in the order of ConvertTarget.
 constexpr std::array<std::string_view, 8> kTargetNames = {
     "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy"};
 

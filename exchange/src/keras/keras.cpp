@@ -13,8 +13,8 @@
 
 #include "holdfast/base/error.h"
 #include "keras/keras_completion.h"
+#include "keras/keras_config_writer.h"
 #include "keras/keras_functional_reader.h"
-#include "keras/keras_graph.h"
 #include "keras/keras_replicas.h"
 #include "keras/keras_savepoint.h"
 #include "keras_files/keras_archive.h"

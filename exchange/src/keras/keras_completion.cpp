@@ -48,15 +48,13 @@ void complete_layers(Json& config, std::size_t depth) {
 std::vector<NamedArray> completing_arrays(const KerasFunctional& model, const ArraySet& keras) {
   std::vector<NamedArray> arrays;
   for (const ConstantWeight& weight : model.weights) arrays.push_back(constant_array(weight));
-  for (const std::string& layer : layers_with_scalars(model.graph)) {
-    for (const char* variable : {"/mean", "/variance"}) {
-      const std::string name = kModelPrefix + layer + variable;
-      const auto found = std::find_if(keras.arrays.begin(), keras.arrays.end(),
-                                      [&](const NamedArray& array) { return array.name == name; });
-      if (found == keras.arrays.end() || !found->shape.empty()) continue;
-      arrays.push_back(*found);
-      arrays.back().shape = {1};
-    }
+  for (const std::string& scalar : scalar_arrays(model.graph)) {
+    const std::string name = kModelPrefix + scalar;
+    const auto found = std::find_if(keras.arrays.begin(), keras.arrays.end(),
+                                    [&](const NamedArray& array) { return array.name == name; });
+    if (found == keras.arrays.end() || !found->shape.empty()) continue;
+    arrays.push_back(*found);
+    arrays.back().shape = {1};
   }
   return arrays;
 }
@@ -66,11 +64,15 @@ Json completed_config(Json config) {
   return config;
 }
 
-std::vector<std::string> layers_with_scalars(const ModelGraph& graph) {
+std::vector<std::string> scalar_arrays(const ModelGraph& graph) {
   std::vector<std::string> names;
   for (const ModelGraphLayer& layer : graph.layers) {
     const Json& axis = member(layer.config, "axis");
-    if (layer.kind == "Normalization" && axis.is_array() && axis.empty()) names.push_back(layer.name);
+    if (layer.kind == "Normalization" && axis.is_array() && axis.empty()) {
+      names.insert(names.end(), {layer.name + "/mean", layer.name + "/variance"});
+    }
+    if (layer.kind == "Attention")
+      names.insert(names.end(), {layer.name + "/scale", layer.name + "/concat_score_weight"});
   }
   return names;
 }

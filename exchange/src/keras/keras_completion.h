@@ -18,7 +18,8 @@ std::vector<NamedArray> completing_arrays(const KerasFunctional& model, const Ar
 // The configuration under which Keras's layers have all these weights.
 Json completed_config(Json config);
 
-// The names of the model's layers whose statistics are scalars in Keras, and lists of one number in Holdfast.
-std::vector<std::string> layers_with_scalars(const ModelGraph& graph);
+// The names that arrays of the model's layers would have if they are scalars in Keras, and lists of one number in
+// Holdfast: statistics, and scales of attentions.
+std::vector<std::string> scalar_arrays(const ModelGraph& graph);
 
 }  // namespace holdfast::format

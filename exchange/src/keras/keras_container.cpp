@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "bytes/byte_source.h"
 #include "keras_files/keras_model.h"
 #include "keras_files/keras_path.h"
 #include "keras_layers/keras_layer_reader.h"
+#include "keras_layers/keras_layer_table.h"
 #include "keras_layers/model_graph.h"
 
 namespace holdfast::format {
@@ -173,8 +175,15 @@ void KerasContainer::add_node(std::size_t entry, const Json& json) {
 
 void KerasContainer::read_options(std::size_t entry, const Json& options, KerasNode& node) const {
   if (!options.is_object()) return;
+  read_named_values(entry, options, node);
+  const LayerRow* const row = row_of_keras_class(entries_[entry].class_name);
   for (const auto& [key, value] : options.items()) {
-    if (value.is_null()) continue;
+    if (value.is_null() || std::ranges::find(node.named, key) != node.named.end()) continue;
+    if (row != nullptr && std::ranges::find(row->argument_names, key) != row->argument_names.end()) continue;
+    if (row != nullptr && std::ranges::find(row->call_flags, key) != row->call_flags.end() && value.is_boolean()) {
+      if (value.get<bool>()) node.flags.push_back(key);
+      continue;
+    }
     if (key == "training" && value.is_boolean()) {
       node.training = value.get<bool>();
       continue;
@@ -183,10 +192,35 @@ void KerasContainer::read_options(std::size_t entry, const Json& options, KerasN
       node.is_reversed = value.get<bool>();
       continue;
     }
-    refuse_keras_layer(
-        path_of(entries_[entry]), entries_[entry].class_name,
-        fmt::format("is called with the argument {}, which Holdfast does not have; call it without", quoted_text(key)));
+    refuse_argument(entry, key);
   }
+}
+
+// Values among the named arguments, in the order of a layer's inputs and not in that of the names.
+void KerasContainer::read_named_values(std::size_t entry, const Json& options, KerasNode& node) const {
+  const LayerRow* const row = row_of_keras_class(entries_[entry].class_name);
+  if (row == nullptr) return;
+  for (const std::string_view name : row->argument_names) {
+    if (const Json& value = member(options, name); !value.is_null()) collect_argument(entry, value, 0, node);
+  }
+  for (const CallValue& argument : row->call_values) {
+    const Json& value = member(options, argument.keras);
+    if (value.is_null()) continue;
+    // A plain attention has a list of masks, of which the one of the queries comes first.
+    const bool is_masks = argument.is_list && !argument.flag.empty();
+    const bool is_of_values = value.is_array() && value.size() >= 2 && value[0].is_null() && value[1].is_object() &&
+                              (value.size() == 2 || (value.size() == 3 && value[2].is_null()));
+    if (is_masks && !is_of_values) refuse_argument(entry, std::string(argument.keras));
+    const std::size_t before = node.inputs.size();
+    collect_argument(entry, value, 0, node);
+    if (node.inputs.size() > before) node.named.emplace_back(argument.keras);
+  }
+}
+
+void KerasContainer::refuse_argument(std::size_t entry, const std::string& name) const {
+  refuse_keras_layer(
+      path_of(entries_[entry]), entries_[entry].class_name,
+      fmt::format("is called with the argument {}, which Holdfast does not have; call it without", quoted_text(name)));
 }
 
 std::optional<KerasReference> KerasContainer::reference_from(const Json& list) {

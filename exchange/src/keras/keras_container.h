@@ -31,6 +31,9 @@ struct KerasNode {
   std::optional<bool> training{};
   bool is_reversed = false;     // the argument `reverse` of a ReversibleEmbedding
   const Json* index = nullptr;  // what GetItem takes between brackets
+  // Arguments that are true or false, and those that are values after the inputs without a name (LayerRow).
+  std::vector<std::string> flags{};
+  std::vector<std::string> named{};
 };
 
 // An entry of a model's list of layers.
@@ -82,6 +85,8 @@ class KerasContainer {
 
   // Reads the named arguments of a call. A mask would be a value, and the others change what the layer computes.
   void read_options(std::size_t entry, const Json& options, KerasNode& node) const;
+  void read_named_values(std::size_t entry, const Json& options, KerasNode& node) const;
+  [[noreturn]] void refuse_argument(std::size_t entry, const std::string& name) const;
 
   static std::optional<KerasReference> reference_from(const Json& list);
 

@@ -230,7 +230,9 @@ class FunctionalReader {
                    .config = member(*entry.json, "config"),
                    .inputs = {},
                    .arguments = node.arguments,
-                   .index = node.index};
+                   .index = node.index,
+                   .flags = node.flags,
+                   .named = node.named};
     // Some options count axes from the end, or are only right for a number of axes.
     for (const ModelGraphSource& input : inputs) call.inputs.push_back(shape_of(input));
     std::vector<std::string> notes;
@@ -250,7 +252,15 @@ class FunctionalReader {
       // Another call of the layer may have frozen it.
       if (is_frozen_with_weights(entry)) result_.graph.layers[layer].is_frozen = true;
       mode_.apply_to(result_.graph.layers[layer]);
+      // An option that is an argument of a call in Keras belongs to the layer here.
+      if (result_.graph.layers[layer].config != step.config && !(node.flags.empty() && node.named.empty())) {
+        refuse_keras_layer(path, entry.class_name,
+                           "is called several times with different arguments; make a layer for each of them");
+      }
       values = {add_call(layer, values, node.is_reversed)};
+      for (std::size_t output = 1; output < output_count(result_.graph.layers[layer]); ++output) {
+        values.push_back({.call = values.front().call, .index = output});
+      }
     }
     return values;
   }
@@ -384,8 +394,9 @@ class FunctionalReader {
   }
 
   MaybeShape shape_of(const ModelGraphSource& source) const {
-    return source.call == ModelGraphSource::kModelInput ? MaybeShape(result_.graph.inputs[source.index].shape)
-                                                        : shapes_[source.call];
+    if (source.call == ModelGraphSource::kModelInput) return result_.graph.inputs[source.index].shape;
+    const ModelGraph& graph = result_.graph;
+    return shape_of_output(graph.layers[graph.calls[source.call].layer], shapes_[source.call], source.index);
   }
 
   const std::string& label_;

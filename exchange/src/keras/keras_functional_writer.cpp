@@ -12,6 +12,7 @@
 #include <set>
 
 #include "bytes/byte_source.h"
+#include "keras_layers/keras_layer_table.h"
 #include "keras_layers/keras_layer_writer.h"
 
 namespace holdfast::format {
@@ -201,7 +202,7 @@ class FunctionalWriter {
     for (const std::size_t call : calls_of_[layer]) {
       const std::vector<MaybeShape> inputs = input_shapes(graph_, graph_.calls[call], shapes_);
       KerasObject object = keras_layer_object(graph_.layers[layer], names_[layer], inputs);
-      nodes.push_back(node(graph_.calls[call], object.arguments));
+      nodes.push_back(node(graph_.calls[call], object));
       if (are_reversed_[call]) nodes.back()["kwargs"]["reverse"] = true;
       // The layer is written once, and its other calls only add nodes.
       if (entry.is_null()) entry = std::move(object.object);
@@ -211,18 +212,34 @@ class FunctionalWriter {
     return entry;
   }
 
-  Json node(const ModelGraphCall& call, const Json& arguments) const {
+  Json node(const ModelGraphCall& call, const KerasObject& object) const {
     std::size_t next = 0;
-    Json args = Json::array();
-    for (const Json& argument : arguments) {
+    const auto of_element = [&](const Json& element) -> Json {
+      // A null stands for the next input, and one that is named for itself.
+      if (element.is_null()) return tensor(call.inputs.at(next++));
+      if (element.is_object() && element.contains("input")) return tensor(call.inputs.front());
+      // False stands for no value; anything else for a number that is an argument itself.
+      return element == false ? Json() : element;
+    };
+    const auto of_argument = [&](const Json& argument) {
+      if (!argument.is_array()) return of_element(argument);
       Json list = Json::array();
-      for (const Json& element : argument.is_array() ? argument : Json::array({argument})) {
-        // A null stands for the next input, anything else for a number that is an argument itself.
-        list.push_back(element.is_null() ? tensor(call.inputs.at(next++)) : element);
-      }
-      args.push_back(argument.is_array() ? std::move(list) : std::move(list[0]));
+      for (const Json& element : argument) list.push_back(of_element(element));
+      return list;
+    };
+    Json args = Json::array();
+    for (const Json& argument : object.arguments) args.push_back(of_argument(argument));
+    // In the order of the inputs, which is that of the row and not that of the names.
+    Json named = Json::object();
+    const LayerRow* const row = row_of_kind(graph_.layers[call.layer].kind, 0);
+    for (const CallValue& value : row == nullptr ? std::vector<CallValue>() : row->call_values) {
+      const auto found = object.named_arguments.find(value.keras);
+      if (found != object.named_arguments.end()) named[std::string(value.keras)] = of_argument(*found);
     }
-    return {{"args", std::move(args)}, {"kwargs", Json::object()}};
+    for (const auto& [key, value] : object.named_arguments.items()) {
+      if (!named.contains(key)) named[key] = value;
+    }
+    return {{"args", std::move(args)}, {"kwargs", std::move(named)}};
   }
 
   // Names the first layer whose output has no shape, before those after it are blamed.
@@ -237,10 +254,17 @@ class FunctionalWriter {
     }
   }
 
+  // A layer may have several outputs.
+  MaybeShape shape_of_output(const ModelGraphSource& source) const {
+    MaybeShape shape = input_shapes(graph_, {.layer = 0, .inputs = {source}}, shapes_).front();
+    if (!shape) refuse_savepoint("a value in it has no shape that follows from its layers; use another savepoint");
+    return shape;
+  }
+
   // Keras takes the shape from the call, but wants one here.
   Json tensor(const ModelGraphSource& source) const {
     const bool is_input = source.call == ModelGraphSource::kModelInput;
-    const SampleShape& shape = is_input ? graph_.inputs[source.index].shape : *shapes_[source.call];
+    const SampleShape shape = is_input ? graph_.inputs[source.index].shape : *shape_of_output(source);
     const std::string dtype = is_input ? input_types_[source.index] : "float32";
     return {{"class_name", "__keras_tensor__"},
             {"config", {{"shape", batch_shape(shape)}, {"dtype", dtype}, {"keras_history", history(source)}}}};

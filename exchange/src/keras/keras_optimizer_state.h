@@ -25,7 +25,7 @@ struct KerasOptimizerState {
 // The step from which the optimizer counts its updates: that of the run's last compile(), or 0.
 std::int64_t step_of_last_compile(const Json& metadata);
 
-// For the optimizer in "configuration" and the "step" of a savepoint's metadata.
+// The state of the optimizer in "configuration" at the "step" of a savepoint's metadata.
 KerasOptimizerState keras_optimizer_state(const Json& metadata);
 
 // A slot of one of the trainable variables, which are counted from 0.

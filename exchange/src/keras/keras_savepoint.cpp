@@ -16,7 +16,7 @@
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
 #include "keras/keras_completion.h"
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 #include "keras/keras_optimizer_state.h"
 #include "keras/keras_reorder.h"
 #include "keras_files/keras_adafactor.h"
@@ -474,9 +474,7 @@ KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadat
     }
   }
   std::set<std::string> scalars;
-  for (const std::string& layer : layers_with_scalars(read_model_graph(metadata))) {
-    scalars.insert({kModelPrefix + layer + "/mean", kModelPrefix + layer + "/variance"});
-  }
+  for (const std::string& array : scalar_arrays(read_model_graph(metadata))) scalars.insert(kModelPrefix + array);
   for (const NamedArray& array : savepoint.arrays) {
     if (!array.name.starts_with(kModelPrefix)) continue;
     content.arrays.push_back(array);

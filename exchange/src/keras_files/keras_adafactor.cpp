@@ -34,6 +34,7 @@ Matrices matrices_of(Extents parameter) {
   return of;
 }
 
+// A factor has a number for each row or each column of a matrix, and the savepoint repeats it for each element.
 // Calls visit(place in the factor, place in the parameter) for each element of the parameter.
 template <typename Visit>
 void visit_elements(SlotKind kind, const Matrices& of, const Visit& visit) {
@@ -77,9 +78,11 @@ NamedArray product_of(const NamedArray& rows, const NamedArray& columns) {
   std::vector<float> product(row_values.size());
   for (std::size_t matrix = 0; matrix < of.count; ++matrix) {
     const std::size_t begin = matrix * of.rows * of.columns;
+    // In double, because a sum of many floats loses digits.
     double sum = 0;
     for (std::size_t row = 0; row < of.rows; ++row) sum += static_cast<double>(row_values[begin + row * of.columns]);
     const double mean = sum / static_cast<double>(of.rows);
+    // Before the first step all factors are 0, and the quotient would be a NaN.
     if (mean == 0) continue;
     for (std::size_t i = begin; i < begin + of.rows * of.columns; ++i) {
       product[i] =
@@ -103,12 +106,14 @@ NamedArray keras_adafactor_slot(SlotKind kind, const NamedArray& rows, const Nam
   HOLDFAST_ASSERT(kind != SlotKind::whole && rows.shape == columns.shape);
   if (kind == SlotKind::product_of_factors) return is_factored(rows.shape) ? product_of(rows, columns) : rows;
   if (is_factored(rows.shape)) return factor_of(kind, kind == SlotKind::row_factor ? rows : columns);
+  // A vector has no factors. Keras keeps an int32 0 in place of each.
   return {.name = {}, .dtype = DType::i32, .shape = {}, .bytes = std::vector<std::byte>(size_bytes(DType::i32))};
 }
 
 std::optional<NamedArray> savepoint_adafactor_slot(SlotKind kind, const NamedArray& slot, Extents parameter) {
   HOLDFAST_ASSERT(kind != SlotKind::whole && slot.shape == keras_slot_shape(kind, parameter));
   const bool is_product = kind == SlotKind::product_of_factors;
+  // The product says nothing that the factors do not, and factors of a vector say nothing at all.
   if (is_factored(parameter) == is_product) return std::nullopt;
   if (is_product) return slot;
   const std::size_t bytes = size_bytes(slot.dtype);

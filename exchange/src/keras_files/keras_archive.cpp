@@ -66,7 +66,7 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
                                                       path, quoted_text(entry.name)));
     }
   }
-  // An empty member of weights is no HDF5 file either, and has no bytes to parse.
+  // An empty member of weights is not an HDF5 file either, and has no bytes to parse.
   if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
     throw Error(
         ErrorCode::invalid_file,

@@ -92,6 +92,7 @@ const std::array kClasses = {
     Class{"Bidirectional", &kNothing},
     Class{"TimeDistributed", &kNothing},
     Class{"MultiHeadAttention", &kNothing},
+    Class{"GroupQueryAttention", &kNothing},
 };
 
 // The reverse matrix is there only where the weights are not tied.
@@ -99,8 +100,9 @@ const Variables kReversible = {{"embeddings"}, {"reverse_embeddings", "tie_weigh
 const Variables kRms = {{"scale"}};
 const Variables kAlpha = {{"alpha"}};
 const Variables kAttention = {{"scale", "use_scale", false}};
+const Variables kAdditiveAttention = {{"scale", "use_scale"}};
 const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU", &kAlpha},
-                                  Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention},
+                                  Class{"AdditiveAttention", &kAdditiveAttention}, Class{"Attention", &kAttention},
                                   Class{"ReversibleEmbedding", &kReversible}};
 
 // Layers without variables.
@@ -209,7 +211,7 @@ const Variables* variables_of(std::string_view class_name) {
 bool has_unusual_variables(const Json& config) {
   return flag_member(config, "renorm", false) || flag_member(config, "use_gate", false) ||
          !member(config, "lora_rank").is_null() || !member(config, "quantization_config").is_null() ||
-         text_member(config, "score_mode") == "concat" || flag_member(config, "rms_scaling", false);
+         flag_member(config, "rms_scaling", false);
 }
 
 // "dense_12" becomes "dense"; "conv2d" stays.
@@ -273,6 +275,9 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
     const bool is_there =
         variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default) == variable.flag_value;
     if (is_there) result.push_back({std::string(variable.name), variable.is_trainable});
+  }
+  if (class_name == "Attention" && text_member(config, "score_mode") == "concat") {
+    result.push_back({"concat_score_weight", true});
   }
   return result;
 }

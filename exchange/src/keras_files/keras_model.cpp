@@ -110,7 +110,8 @@ class Builder {
     if (kind == "RNN") return add_part(layer, member(options, "cell"), "cell");
     if (kind == "TimeDistributed") return add_part(layer, member(options, "layer"), "layer");
     if (kind == "Bidirectional") return add_directions(layer, options);
-    if (kind == "MultiHeadAttention") return add_projections(layer, options);
+    if (kind == "MultiHeadAttention") return add_projections(layer, options, "");
+    if (kind == "GroupQueryAttention") return add_projections(layer, options, "_");
     return true;
   }
 
@@ -132,10 +133,10 @@ class Builder {
   }
 
   // Attention has four projections with the same option.
-  bool add_projections(KerasLayer& layer, const Json& options) {
+  bool add_projections(KerasLayer& layer, const Json& options, const std::string& prefix) {
     const Json projection = {{"use_bias", flag_member(options, "use_bias", true)}};
     for (const char* key : {"query_dense", "key_dense", "value_dense", "output_dense"}) {
-      add_part(layer, "EinsumDense", key, projection);
+      add_part(layer, "EinsumDense", prefix + key, projection);
     }
     return true;
   }

@@ -51,16 +51,62 @@ class LayerReader {
     if (row->has_data_format) options_.require("data_format", "channels_last");
     if (call_.class_name == "Dropout" && member(config_, "noise_shape").is_array()) return dropout_of_noise(*row);
     if (becomes_normalization(call_.class_name, config_)) return normalization_of_lists(*row);
+    if (row->kind == "Bidirectional") return bidirectional(*row);
     for (const LayerRequirement& requirement : row->requirements) {
       options_.require(requirement.keras, Json::parse(requirement.value));
     }
     HoldfastStep step{.suffix = "", .kind = std::string(row->kind), .config = Json::object()};
     for (const LayerOption& option : row->options) read_option(*row, option, step);
     if (row->kind == "Normalization") add_statistics(step);
+    add_arguments(*row, step);
     return {std::move(step)};
   }
 
  private:
+  // What Keras gives to a call, and Holdfast to the layer.
+  void add_arguments(const LayerRow& row, HoldfastStep& step) const {
+    const auto has = [](const std::vector<std::string>& names, std::string_view name) {
+      return std::ranges::find(names, name) != names.end();
+    };
+    if (has(call_.flags, "return_attention_scores")) {
+      options_.refuse("is called with return_attention_scores=True, which is not read here; call it without");
+    }
+    for (const std::string_view name : row.call_flags) step.config[std::string(name)] = has(call_.flags, name);
+    for (const CallValue& value : row.call_values) {
+      if (!value.flag.empty()) step.config[std::string(value.flag)] = has(call_.named, value.keras);
+    }
+  }
+
+  // The layer that goes backwards must be the other one in all but its direction.
+  std::vector<HoldfastStep> bidirectional(const LayerRow& row) const {
+    const auto step_of = [&](const char* key) {
+      const Json& object = member(config_, key);
+      const std::string class_name = text_member(object, "class_name");
+      if (class_name != "LSTM" && class_name != "GRU" && class_name != "SimpleRNN") options_.refuse_option(key);
+      const KerasCall inner{
+          .path = call_.path, .class_name = class_name, .config = member(object, "config"), .inputs = call_.inputs};
+      std::vector<std::string> notes;
+      HoldfastStep step = LayerReader(inner, notes).read().front();
+      for (const std::string& note : notes) options_.note(fmt::format("has a part: {}", note));
+      step.config["layer"] = step.kind;
+      return step;
+    };
+    HoldfastStep step = step_of("layer");
+    if (!member(config_, "backward_layer").is_null()) {
+      HoldfastStep backward = step_of("backward_layer");
+      if (backward.config["go_backwards"] != true) options_.refuse_option("backward_layer");
+      backward.config["go_backwards"] = false;
+      if (backward.config != step.config) options_.refuse_option("backward_layer");
+    }
+    const std::string mode = text_member(config_, "merge_mode");
+    if (mode != "concat" && mode != "sum" && mode != "mul" && mode != "ave") options_.refuse_option("merge_mode");
+    if (step.config["go_backwards"] == true) options_.refuse_option("layer");
+    step.config["merge_mode"] = mode;
+    step.kind = "Bidirectional";
+    add_arguments(row, step);
+    return {std::move(step)};
+  }
+
   // Axes of extent 1 in the shape of the noise share one draw. Holdfast has that for all axes but the channels.
   std::vector<HoldfastStep> dropout_of_noise(const LayerRow& row) const {
     constexpr const char* kNoise = "noise_shape";

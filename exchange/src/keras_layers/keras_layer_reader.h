@@ -22,6 +22,9 @@ struct KerasCall {
   // The arguments of an operation in order, missing where one is a value.
   std::vector<std::optional<double>> arguments{};
   const Json* index = nullptr;  // what GetItem takes between brackets; null for all others
+  // Named arguments of the call, of those that the layer's row has.
+  std::vector<std::string> flags{};
+  std::vector<std::string> named{};
 };
 
 // A weight of Holdfast's layer that the Keras layer does not have, f32.

@@ -302,6 +302,83 @@ void append_noise(std::vector<LayerRow>& rows) {
   }
 }
 
+// Attentions with projections have causality and masks as arguments of a call in Keras.
+LayerRow attention_of_heads(std::string_view kind, Options options, std::vector<LayerRequirement> requirements) {
+  return {.kind = kind,
+          .keras = kind,
+          .options = joined({std::move(options),
+                             {{"dropout", rate, "0"},
+                              {"use_bias", flag, "true"},
+                              {"sliding_window", count_or_none, "null"},
+                              {"kernel_initializer", initializer, kGlorot},
+                              {"bias_initializer", initializer, kZeros}},
+                             limits("kernel_regularizer", "kernel_constraint"),
+                             limits_of_bias()}),
+          .requirements = std::move(requirements),
+          .call_flags = {"use_causal_mask", "return_attention_scores"},
+          .call_values = {{"attention_mask", "attention_mask"}, {"value_mask", "padding_mask"}},
+          .argument_names = {"query", "value", "key"}};
+}
+
+LayerRow plain_attention(std::string_view kind, Options options) {
+  return {.kind = kind,
+          .keras = kind,
+          .options = joined({std::move(options), {{"dropout", rate, "0"}}}),
+          .takes_list = true,
+          .call_flags = {"use_causal_mask", "return_attention_scores"},
+          .call_values = {{"mask", "padding_mask", true}}};
+}
+
+void append_attention(std::vector<LayerRow>& rows) {
+  rows.push_back(attention_of_heads("MultiHeadAttention",
+                                    {{"num_heads", count}, {"key_dim", count}, {"value_dim", count}},
+                                    // Keras counts the axis of samples.
+                                    {{"use_gate", "false"}, {"output_shape", "null"}, {"attention_axes", "[1]"}}));
+  rows.push_back(attention_of_heads("GroupQueryAttention",
+                                    {{"head_dim", count}, {"num_query_heads", count}, {"num_key_value_heads", count}},
+                                    {{"use_gate", "false"}}));
+  rows.push_back(plain_attention("Attention", {{"use_scale", flag, "false"}, {"score_mode", score_mode, R"("dot")"}}));
+  rows.push_back(plain_attention("AdditiveAttention", {{"use_scale", flag, "true"}}));
+}
+
+LayerRow recurrent(std::string_view kind, Options options, std::vector<LayerRequirement> requirements = {}) {
+  requirements.insert(requirements.end(), {{"recurrent_dropout", "0.0"},
+                                           {"stateful", "false"},
+                                           {"zero_output_for_mask", "false"},
+                                           {"time_major", "false"}});
+  return {.kind = kind,
+          .keras = kind,
+          .options = joined({{{"units", count},
+                              {"activation", cell_activation, R"("tanh")"},
+                              {"use_bias", flag, "true"},
+                              {"return_sequences", flag, "false"},
+                              {"return_state", flag, "false"},
+                              {"go_backwards", flag, "false"},
+                              {"dropout", rate, "0"},
+                              {"kernel_initializer", initializer, kGlorot},
+                              {"recurrent_initializer", initializer, R"("orthogonal")"},
+                              {"bias_initializer", initializer, kZeros}},
+                             std::move(options),
+                             limits("kernel_regularizer", "kernel_constraint"),
+                             limits("recurrent_regularizer", "recurrent_constraint"),
+                             limits_of_bias()}),
+          .requirements = std::move(requirements),
+          .call_values = {{"initial_state", {}, true}, {"mask", "mask"}},
+          .argument_names = {"sequences"}};
+}
+
+void append_recurrent(std::vector<LayerRow>& rows) {
+  const LayerOption gates = {"recurrent_activation", cell_activation, R"("sigmoid")"};
+  rows.push_back(recurrent("SimpleRNN", {}));
+  rows.push_back(recurrent("LSTM", {gates, {"unit_forget_bias", flag, "true"}}));
+  rows.push_back(recurrent("GRU", {gates}, {{"reset_after", "true"}}));
+  // Its layer is an object of its own in Keras: keras_layer_reader.cpp.
+  rows.push_back({.kind = "Bidirectional",
+                  .keras = "Bidirectional",
+                  .call_values = {{"initial_state", {}, true}, {"mask", "mask"}},
+                  .argument_names = {"sequences"}});
+}
+
 std::vector<LayerRow> make_rows() {
   std::vector<LayerRow> rows;
   rows.push_back(plain("Dense", joined({{{"units", count}}, limited_kernel()})));
@@ -337,6 +414,8 @@ std::vector<LayerRow> make_rows() {
   append_activations(rows);
   append_normalizations(rows);
   append_noise(rows);
+  append_attention(rows);
+  append_recurrent(rows);
   return rows;
 }
 

@@ -44,6 +44,9 @@ enum class OptionForm {
   letters,          // a text; null in Keras where it is empty
   partial_shape,    // of a sample; -1 for an extent of the input, which is null in Keras
   statistics,       // a list of numbers in Holdfast; null in Keras, which keeps them as weights
+  count_or_none,    // at least 1; null in Keras where Holdfast has 0
+  cell_activation,  // one of those that recurrent layers have
+  score_mode,       // "dot" or "concat"
 };
 
 struct LayerOption {
@@ -63,6 +66,13 @@ struct LayerRequirement {
   const char* value;  // as JSON; a missing or null option has it
 };
 
+// An argument of a call in Keras that is a value. In Holdfast it is an input after those without a name.
+struct CallValue {
+  std::string_view keras;      // "attention_mask"
+  std::string_view flag = {};  // the option that says whether it is there; empty where their number says it
+  bool is_list = false;        // several values
+};
+
 struct LayerRow {
   std::string_view kind;      // in Holdfast
   std::string_view keras;     // its class
@@ -72,6 +82,11 @@ struct LayerRow {
   bool has_data_format = false;
   bool takes_list = false;      // merges several values
   bool takes_trainable = true;  // Keras's constructor has the argument `trainable`
+  // Arguments of a call in Keras that are options in Holdfast: true or false, and values in the order of the inputs.
+  std::vector<std::string_view> call_flags = {};
+  std::vector<CallValue> call_values = {};
+  // The names under which Keras's call takes the first values, in their order.
+  std::vector<std::string_view> argument_names = {};
 };
 
 // Whether a number is one that an option of this form may have on both sides.

@@ -68,6 +68,7 @@ class LayerWriter {
     const std::string& kind = layer_.kind;
     if (kind == "Operation") return operation(text_member(layer_.config, "operation"));
     // An activation with numbers of its own is another class in Keras, so the row of Activation does not fit it.
+    if (kind == "Bidirectional") return bidirectional();
     const bool is_activation = kind == "Activation";
     const std::string text = is_activation ? text_member(layer_.config, "activation") : "";
     if (is_activation && !keras_activation_name(text)) return activation_with_numbers(text);
@@ -89,15 +90,70 @@ class LayerWriter {
                        quoted_text(layer_.kind)));
   }
 
-  KerasObject table_layer(const LayerRow& row) const {
+  Json options_for_keras(const LayerRow& row) const {
     Json config = Json::object();
     for (const LayerOption& option : row.options) {
       Json value = option_for_keras(row, option);
       // Null is a value of Keras that most options show. Those that are silent are left out instead.
       if (!value.is_null() || !is_silent_without(row, option)) config[std::string(option.keras)] = std::move(value);
     }
+    return config;
+  }
+
+  KerasObject table_layer(const LayerRow& row) const {
+    Json config = options_for_keras(row);
     if (row.has_data_format) config["data_format"] = "channels_last";
-    return layer(std::string(row.keras), std::move(config), row.takes_list, row.takes_trainable);
+    KerasObject object = layer(std::string(row.keras), std::move(config), row.takes_list, row.takes_trainable);
+    name_arguments(row, object);
+    return object;
+  }
+
+  // Of Holdfast's inputs, some are named arguments in Keras, and some options are arguments of a call.
+  void name_arguments(const LayerRow& row, KerasObject& object) const {
+    for (const std::string_view call_flag : row.call_flags) {
+      if (flag_member(layer_.config, call_flag, false)) object.named_arguments[std::string(call_flag)] = true;
+    }
+    if (row.call_values.empty()) return;
+    std::size_t masks = 0;
+    for (const CallValue& value : row.call_values) {
+      if (!value.flag.empty() && flag_member(layer_.config, value.flag, false)) ++masks;
+    }
+    if (masks >= inputs_.size()) refuse("lacks inputs that its options ask for; use another file");
+    std::size_t values = inputs_.size() - masks;
+    const bool is_attention = !row.call_flags.empty();
+    for (const CallValue& value : row.call_values) {
+      const std::string key(value.keras);
+      if (value.flag.empty()) {
+        // All but the sequence.
+        if (values > 1) object.named_arguments[key] = Json(values - 1, nullptr);
+        values = 1;
+      } else if (flag_member(layer_.config, value.flag, false)) {
+        // Keras's plain attentions take a mask of the queries, too.
+        object.named_arguments[key] = value.is_list ? Json::array({false, nullptr}) : Json();
+      }
+    }
+    object.arguments = Json(values, nullptr);
+    // Keras has no shorter form for what is query and value at once.
+    if (is_attention && values == 1) object.arguments.push_back({{"input", 0}});
+    if (row.takes_list) object.arguments = Json::array({object.arguments});
+  }
+
+  KerasObject bidirectional() const {
+    const std::string kind = text_member(layer_.config, "layer");
+    const LayerRow* inner = kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN" ? row_of_kind(kind, 0) : nullptr;
+    if (inner == nullptr) refuse(fmt::format("repeats a layer {}, which Keras does not have", quoted_text(kind)));
+    Json config = {{"merge_mode", member(layer_.config, "merge_mode")}};
+    for (const bool is_backward : {false, true}) {
+      Json options = options_for_keras(*inner);
+      options["go_backwards"] = is_backward;
+      options.update({{"name", fmt::format("{}_{}", is_backward ? "backward" : "forward", name_)},
+                      {"dtype", "float32"},
+                      {"trainable", !layer_.is_frozen}});
+      config[is_backward ? "backward_layer" : "layer"] = keras_object("keras.layers", kind, std::move(options));
+    }
+    KerasObject object = layer("Bidirectional", std::move(config));
+    name_arguments(row(), object);
+    return object;
   }
 
   KerasObject layer(const std::string& class_name, Json config, bool takes_list = false,
@@ -109,7 +165,7 @@ class LayerWriter {
     Json arguments(inputs_.size(), nullptr);
     // Layers that merge take one argument, a list of values.
     if (takes_list) arguments = Json::array({arguments});
-    return {keras_object("keras.layers", class_name, std::move(config)), std::move(arguments)};
+    return {.object = keras_object("keras.layers", class_name, std::move(config)), .arguments = std::move(arguments)};
   }
 
   // Files for Keras keep the text that they had before there were constraints, and regularizers of most layers.
@@ -151,6 +207,8 @@ class LayerWriter {
         return nullptr;
       case OptionForm::letters:
         return value == "" ? Json() : value;
+      case OptionForm::count_or_none:
+        return value == 0 ? Json() : value;
       case OptionForm::partial_shape:
         return with_null_for_free(value);
       case OptionForm::initializer:
@@ -213,7 +271,7 @@ class LayerWriter {
     Json object = keras_object(module, class_name, std::move(config));
     // Functions have their class here, and layers have null.
     object["registered_name"] = class_name;
-    return {std::move(object), std::move(arguments)};
+    return {.object = std::move(object), .arguments = std::move(arguments)};
   }
 
   KerasObject function_of_one(const char* module, const std::string& class_name, Json config) const {

@@ -15,8 +15,10 @@ Json keras_object(const std::string& module, const std::string& class_name, Json
 
 struct KerasObject {
   Json object;
-  // What it is called with: one list of values, or the values and numbers of an operation. Null stands for a value.
+  // What it is called with: one list of values, or the values and numbers of an operation. Null stands for the next
+  // value, and {"input": 0} for the first one once more.
   Json arguments;
+  Json named_arguments = Json::object();  // likewise
 };
 
 // `name` is the layer's name in Keras, `inputs` are the shapes of the values that it is called with. Throws

@@ -125,6 +125,13 @@ Json KerasOptionReader::value(const LayerRow& row, const LayerOption& option, co
       return read_partial_shape(option, value);
     case OptionForm::statistics:
       return read_statistics(option, value);
+    case OptionForm::count_or_none:
+      return value.is_null() ? Json(0) : read_count(option, value, 1);
+    case OptionForm::cell_activation:
+      return read_cell_activation(option, value);
+    case OptionForm::score_mode:
+      if (value != "dot" && value != "concat") refuse_option(option.keras);
+      return value;
   }
   refuse_option(option.keras);
 }
@@ -225,6 +232,14 @@ Json KerasOptionReader::read_activation(const LayerOption& option, const Json& v
   // A function of an application has no name that Holdfast could know.
   if (!found) refuse_option(option.keras);
   return *found;
+}
+
+Json KerasOptionReader::read_cell_activation(const LayerOption& option, const Json& value) const {
+  const Json found = read_activation(option, value);
+  for (const char* known : {"linear", "relu", "tanh", "sigmoid"}) {
+    if (found == known) return found;
+  }
+  refuse_option(option.keras);
 }
 
 Json KerasOptionReader::read_axes(const LayerOption& option, const Json& value) const {

@@ -47,6 +47,7 @@ class KerasOptionReader {
   Json read_regularizer(const LayerOption& option, const Json& value) const;
   Json read_constraint(const LayerOption& option, const Json& value) const;
   Json read_initializer(const LayerOption& option, const Json& value) const;
+  Json read_cell_activation(const LayerOption& option, const Json& value) const;
   Json read_activation(const LayerOption& option, const Json& value) const;
   Json read_axes(const LayerOption& option, const Json& value) const;
   Json read_last_axes(const LayerOption& option, const Json& value) const;

@@ -346,6 +346,16 @@ MaybeShape embedded(const SampleShape& shape, const Json& config) {
   return checked(std::move(result));
 }
 
+MaybeShape recurrent(const SampleShape& sequence, const Json& config) {
+  auto units = extent(member(config, "units"));
+  if (sequence.size() != 2 || !units) return std::nullopt;
+  // Both directions side by side.
+  if (text_member(config, "merge_mode") == "concat") units = 2 * *units;
+  SampleShape result = {*units};
+  if (flag_member(config, "return_sequences", false)) result.insert(result.begin(), sequence.front());
+  return checked(std::move(result));
+}
+
 MaybeShape after_operation(Shapes inputs, const Json& config) {
   const SampleShape& first = *inputs.front();
   const std::string operation = text_member(config, "operation");
@@ -424,6 +434,21 @@ constexpr std::array<std::string_view, 20> kSameShape = {"Activation",
                                                          "SpatialDropout3D",
                                                          "UnitNormalization"};
 
+// The kinds that take several values, of which the first gives the shape.
+bool is_attention_of_heads(const std::string& kind) {
+  return kind == "MultiHeadAttention" || kind == "GroupQueryAttention";
+}
+
+bool is_recurrent(const std::string& kind) {
+  return kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN" || kind == "Bidirectional";
+}
+
+MaybeShape attended(Shapes inputs) {
+  const SampleShape& query = *inputs[0];
+  const SampleShape& value = inputs.size() > 1 ? *inputs[1] : query;
+  return query.size() == 2 && value.size() == 2 ? with_last(query, value.back()) : std::nullopt;
+}
+
 constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"};
 
 }  // namespace
@@ -442,11 +467,29 @@ MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs, bool is_reve
     const bool is_kind = kind == layer.kind || kind == without_rank(layer.kind);
     if (is_kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
   }
+  if (is_attention_of_heads(layer.kind)) return inputs.front()->size() == 2 ? inputs.front() : std::nullopt;
+  if (layer.kind == "Attention" || layer.kind == "AdditiveAttention") return attended(inputs);
+  if (is_recurrent(layer.kind)) return recurrent(*inputs.front(), layer.config);
   if (layer.kind == "Dot") return dotted(inputs, layer.config);
   if (layer.kind == "Concatenate") return concatenated(inputs, layer.config);
   if (layer.kind == "Operation") return after_operation(inputs, layer.config);
   return std::find(kMerging.begin(), kMerging.end(), layer.kind) == kMerging.end() ? std::nullopt
                                                                                    : broadcast_all(inputs);
+}
+
+std::size_t output_count(const ModelGraphLayer& layer) {
+  const bool has_states = is_recurrent(layer.kind) && flag_member(layer.config, "return_state", false);
+  if (!has_states) return 1;
+  const bool is_both_ways = layer.kind == "Bidirectional";
+  const std::string kind = is_both_ways ? text_member(layer.config, "layer") : layer.kind;
+  return 1 + (kind == "LSTM" ? 2U : 1U) * (is_both_ways ? 2U : 1U);
+}
+
+MaybeShape shape_of_output(const ModelGraphLayer& layer, const MaybeShape& first, std::size_t index) {
+  if (index == 0) return first;
+  // The states. No other layer here has a second output, so a file that names one has no shape for it.
+  const auto units = extent(member(layer.config, "units"));
+  return index < output_count(layer) && units ? MaybeShape(SampleShape{*units}) : std::nullopt;
 }
 
 bool keeps_integers(const ModelGraphLayer& layer) {
@@ -483,8 +526,8 @@ std::vector<MaybeShape> input_shapes(const ModelGraph& graph, const ModelGraphCa
     if (source.call == ModelGraphSource::kModelInput) {
       inputs.emplace_back(graph.inputs[source.index].shape);
     } else {
-      // No layer here has a second output, so a file that names one has no shape for it.
-      inputs.push_back(source.index == 0 ? shapes[source.call] : std::nullopt);
+      const ModelGraphLayer& layer = graph.layers[graph.calls[source.call].layer];
+      inputs.push_back(shape_of_output(layer, shapes[source.call], source.index));
     }
   }
   return inputs;

@@ -13,9 +13,14 @@ namespace holdfast::format {
 // Empty where it is not known: after a layer of an application's own kind, or one whose options do not fit its input.
 using MaybeShape = std::optional<SampleShape>;
 
-// The shape of the only output of a layer that is called with inputs of these shapes. `is_reversed` is for a
+// The shape of the first output of a layer that is called with inputs of these shapes. `is_reversed` is for a
 // ReversibleEmbedding that leads from vectors to ids.
 MaybeShape shape_after(const ModelGraphLayer& layer, std::span<const MaybeShape> inputs, bool is_reversed = false);
+
+// How many outputs a layer has: states of recurrent layers are further ones.
+std::size_t output_count(const ModelGraphLayer& layer);
+// The shape of one of them, of which the first has the shape `first`.
+MaybeShape shape_of_output(const ModelGraphLayer& layer, const MaybeShape& first, std::size_t index);
 
 // Whether a layer hands on integers as integers.
 bool keeps_integers(const ModelGraphLayer& layer);

@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::string_view kKind = "TorchModule";
 
+// Our writer makes none of these mistakes, so the advice is to look for another file.
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(
       ErrorCode::invalid_argument,
@@ -41,6 +42,7 @@ std::string text_of(const Json& value) {
   return value.get<std::string>();
 }
 
+// A graph may leave out a list, which is empty then.
 const Json& list_of(const Json& config, const char* key) {
   static const Json none = Json::array();
   const Json& list = member(config, key);
@@ -86,6 +88,7 @@ NamedArray constant_of(const Json& json) {
   return array;
 }
 
+// LibTorch and PyTorch order axes in the same way, so no element moves.
 Order unchanged(const NamedArray& array) {
   Order order{.seen = array.shape, .axes = {}, .theirs = array.shape};
   for (std::size_t axis = 0; axis < array.shape.size(); ++axis) order.axes.push_back(axis);

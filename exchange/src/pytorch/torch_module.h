@@ -10,7 +10,7 @@
 
 namespace holdfast::format {
 
-// Whether the graph of this metadata is that of a module. False for what is no JSON.
+// Whether the graph of this metadata is that of a module. False for what is not JSON.
 bool describes_torch_module(const std::string& metadata);
 
 // Visits each array of the module. Throws Error{invalid_argument} for arrays that do not fit the graph.

@@ -71,7 +71,7 @@ class Parser {
     std::vector<Extent> extents;
     for (std::uint64_t i = 0; i < directory.entries; ++i) {
       Listed listed = read_entry(cursor);
-      // Of two members with one name, readers would choose different ones.
+      // Readers would choose different ones of two members with one name.
       if (!names.insert(listed.entry.name).second) refuse(listed, "occurs twice");
       extents.push_back(locate(listed));
       check(listed);
@@ -108,8 +108,8 @@ class Parser {
     return result;
   }
 
-  // A comment may follow the record at the end. Of all positions from which record and comment reach exactly to the
-  // end of the file, the last is used.
+  // A comment may follow the record at the end. Record and comment may reach exactly to the end of the file from
+  // several positions. The last of these is used.
   Directory find_directory() const {
     const std::uint64_t size = source_.size_bytes();
     const auto tail_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(size, zip::kEndBytes + kMaxCommentBytes));

@@ -29,7 +29,7 @@ class BackwardBits {
     return (value >> first % 8 & ((1U << there) - 1)) << (bits - there);
   }
 
-  // At most left().
+  // `bits` is at most left().
   void skip(std::size_t bits) { left_ -= bits; }
 
   unsigned take(unsigned bits) {

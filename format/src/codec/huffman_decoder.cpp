@@ -23,7 +23,7 @@ constexpr DecodeEntry kLeadingBytes = (DecodeEntry{1} << (kCountAt - 8)) - (Deco
 constexpr DecodeEntry kLengthAndCount = DecodeEntry{0xFF} | DecodeEntry{0xFF} << kCountAt;
 
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
-// Of the 64 bits of a load, one is the mark (Stream::bits), and up to seven are used up already.
+// A load has 64 bits. One is the mark (Stream::bits), and up to seven are used up already.
 constexpr unsigned kStepsOfALoad = 5;
 static_assert(kStepsOfALoad * kMaxCodeBits <= 64 - 1 - 7);
 constexpr std::size_t kMaxLoadedBytes = kStepsOfALoad * kMaxEntryBytes;

@@ -14,6 +14,7 @@
 
 namespace holdfast::format {
 
+// Shifts write the same bytes, whatever the byte order of the machine is.
 template <typename Integer>
 void put(std::span<std::byte> bytes, std::size_t offset, Integer value) {
   for (std::size_t i = 0; i < sizeof value; ++i) bytes[offset + i] = static_cast<std::byte>(value >> (8 * i));
@@ -49,6 +50,7 @@ inline void append(std::vector<std::byte>& bytes, const Digest& digest) {
   put(std::span(bytes), bytes.size() - sizeof digest.bytes, digest);
 }
 
+// The bytes alone: a reader must know how many there are.
 inline void append(std::vector<std::byte>& bytes, std::string_view text) {
   const auto raw = std::as_bytes(std::span(text));
   bytes.insert(bytes.end(), raw.begin(), raw.end());
@@ -73,6 +75,7 @@ class ByteReader {
   }
 
  private:
+  // Compares before it moves on, so no count from a file leads past the end.
   std::span<const std::byte> next(std::size_t count) {
     if (count > rest_.size()) fail_();
     return std::exchange(rest_, rest_.subspan(count)).first(count);

@@ -55,7 +55,7 @@ std::string hdf5_message();
 class Checker {
  public:
   Checker(ErrorCode code, std::string head, std::string tail);
-  // For composing a file in memory. Arguments were checked and no disk is involved, so only memory can be
+  // Checks the composing of a file in memory. Arguments were checked and no disk is involved, so only memory can be
   // missing.
   static Checker of_writing(const std::string& path);
 

@@ -49,7 +49,7 @@ double SampleRate::per_second(Moment now) const {
   const Change& first = changes_.front();
   const Change& last = changes_.back();
   const Moment::duration usual = (last.moment - first.moment) / static_cast<int>(changes_.size() - 1);
-  // Between two steps the count stands still. Until the usual time has passed, that is no sign of a slower rate.
+  // Between two steps the count stands still. Until the usual time has passed, that does not show a slower rate.
   const Moment end = std::max(last.moment, now - usual);
   if (end <= first.moment) return 0;
   return static_cast<double>(last.samples - first.samples) / count_seconds(end - first.moment);

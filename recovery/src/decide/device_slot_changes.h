@@ -20,7 +20,7 @@ struct DeviceSlotChange {
   Kind kind = Kind::left_out;
   int device_slot = 0;
   int member = -1;
-  // For left_out only.
+  // These two count for left_out only.
   bool is_of_a_trial = false;  // `member` was started to try the slot
   int failures = 0;            // in a row, with those of trials
   int times_left_out = 0;      // this one included

@@ -68,8 +68,8 @@ std::chrono::milliseconds rest_of_a_slot(const SupervisorPolicy& policy, int tim
 // Members of the running generation that have not left it, by rank.
 std::vector<int> training_by_rank(const State& state);
 
-// At most as many as wanted(): survivors in the order of their ranks, then ready members, the oldest first. Of too many
-// survivors, those with the newest state stay, and among these the lowest ranks.
+// At most as many as wanted(): survivors in the order of their ranks, then ready members, the oldest first. If there
+// are too many survivors, those with the newest state stay, and among these the lowest ranks.
 std::vector<int> members_of_the_next(const State& state);
 // The same members in rank order. The ranks of a host follow one another: hosts with survivors come first, by their
 // numbers. Within that a survivor keeps its rank if the generation still has it, so that rank 0's background writer can

@@ -14,7 +14,7 @@ struct NvmlDevice {
   GpuFacts facts{};               // index, problem, name, uuid, pci_bus_id and instances
 };
 
-// By index. Throws Error{unavailable} when the driver does not say how many devices there are.
+// The devices by their index. Throws Error{unavailable} when the driver does not say how many devices there are.
 std::vector<NvmlDevice> find_devices(const NvmlSession& nvml);
 
 }  // namespace holdfast::recovery

@@ -47,7 +47,7 @@ struct Pci {
   char bus_id[32] = {};
 };
 
-// In percent of the last sampling period.
+// How busy a device was, in percent of the last sampling period.
 struct Utilization {
   unsigned int gpu = 0;
   unsigned int memory = 0;

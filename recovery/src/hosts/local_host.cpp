@@ -1,5 +1,5 @@
 // Memory that replicas share is made here, and its descriptors go to them with messages, which no network could carry.
-// So requests for memory end at the agent, on whichever host the head is. docs/decisions/hosts.md
+// So requests for memory end at the agent, on whichever host the head is. docs/decisions/agents.md
 
 #include "hosts/local_host.h"
 

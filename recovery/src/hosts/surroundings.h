@@ -12,7 +12,7 @@
 //   job      JOB_COMPLETION_INDEX a launcher of one process on each host    WORLD_SIZE, RANK, LOCAL_WORLD_SIZE,
 //   MASTER_ADDR, MASTER_PORT
 //
-// A pure function of both, which reads no environment itself. docs/decisions/hosts.md
+// A pure function of both, which reads no environment itself. docs/decisions/agents.md
 
 #include <functional>
 #include <optional>

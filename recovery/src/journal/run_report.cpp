@@ -45,7 +45,7 @@ bool tells_of_failure(const std::string& event) {
   return std::any_of(kEvidence.begin(), kEvidence.end(), [&](const auto& row) { return row.first == event; });
 }
 
-// For the reader of the report.
+// What was seen, as the report says it.
 std::string evidence_of(const std::string& event, const Json& line) {
   for (const auto& [name, seen] : kEvidence) {
     if (name == event) return fmt::format("{}{}", seen, seen.ends_with(": ") ? line.value("what", "") : "");

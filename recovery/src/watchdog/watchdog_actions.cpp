@@ -108,7 +108,7 @@ int WatchdogLoop::intended_rank(int id) {
 }
 
 void WatchdogLoop::open_generation(const Action& action) {
-  // Steps that the next generation computes again are no progress. Only what goes beyond this step counts.
+  // Steps that the next generation computes again are not progress. Only what goes beyond this step counts.
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;

@@ -127,7 +127,7 @@ class WatchdogLoop {
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
 
-  // Of the newest generation.
+  // These two belong to the newest generation.
   std::vector<int> by_rank_;  // members
   bool has_progressed_ = false;
 

@@ -32,8 +32,8 @@ std::string graph_record(double seconds, const std::string& graph);
 // Summaries by step.
 using EventPoints = std::map<std::int64_t, std::string>;
 
-// What TensorBoard shows of a folder: the last summary of each step. Of each file it reads the records
-// before the first one that is torn or damaged, as TensorBoard does. Empty if there is no folder.
+// What TensorBoard shows of a folder: the last summary of each step. Each file is read up to the first record that is
+// torn or damaged, as TensorBoard does. Empty if there is no folder.
 EventPoints shown_points(FileSystem& files, const std::string& folder);
 
 // The name of the last file of the folder; empty if the folder has no event file.

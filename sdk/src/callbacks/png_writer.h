@@ -7,7 +7,7 @@
 
 namespace holdfast {
 
-// Of rows and of columns.
+// A picture has at most so many rows, and as many columns.
 inline constexpr std::int64_t kMostPngSide = 1 << 16;
 
 // The bytes of a PNG file with these pixels: rows of `width` pixels with 1 (grey), 3 (RGB) or 4 (RGBA) bytes each.

@@ -85,7 +85,7 @@ Server server_of(const std::string& root) {
   return server;
 }
 
-// For a form and for a header.
+// A form and a header need it.
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
   for (const char letter : text) {
@@ -230,7 +230,7 @@ class RemoteMonitor::Sender {
     }
   }
 
-  // With mutex_ held. The item may have been dropped meanwhile.
+  // Called with mutex_ held. The item may have been dropped meanwhile.
   void settle(const Item& item, Fate fate, const std::string& why) {
     if (fate == Fate::failed) {
       if (!std::exchange(has_told_failure_, true)) {
@@ -279,7 +279,8 @@ class RemoteMonitor::Sender {
     return may_pass ? Fate::failed : Fate::refused;
   }
 
-  // With mutex_ held. Said at the first one, the second, the fourth and so on, so that a dead server fills no log.
+  // Called with mutex_ held. The log says it at the first one, the second, the fourth and so on, so that a dead server
+  // does not fill it.
   void drop(std::size_t count, const std::string& why) {
     const std::uint64_t before = counts_->dropped;
     counts_->dropped += count;

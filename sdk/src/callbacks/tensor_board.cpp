@@ -1,5 +1,5 @@
 // The points of logs are a function of the epochs that the training state knows, so nothing about them is kept in the
-// state. Of other points, which cannot be computed again later, it has the last ones. See docs/decisions/records.md.
+// state. Other points cannot be computed again later, so the state has the last ones. See docs/decisions/records.md.
 
 #include "holdfast/observe/tensor_board.h"
 

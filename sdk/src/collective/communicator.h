@@ -113,8 +113,10 @@ class Communicator {
   virtual void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) = 0;
 
   // Fills `all` with every rank's `own` bytes, in rank order; `all` has size() times the bytes of `own`. If the call
-  // throws GenerationEnded on one rank but returned on another, `all` is complete on both. If it returned on no rank,
-  // `all` may be unchanged.
+  // throws GenerationEnded on one rank but returned on another rank of the same host, `all` is complete on both. Over
+  // hosts nobody can promise that: the last message to a host may be lost when the others have returned. There, `all`
+  // is complete on a rank that was cut off, or unchanged. A rank that has it and survives tells the others in the next
+  // generation.
   virtual void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) = 0;
 
   virtual void barrier(Deadline deadline) = 0;

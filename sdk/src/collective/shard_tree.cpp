@@ -72,9 +72,13 @@ std::optional<ShardRange> ShardTree::sibling(ShardRange node) const {
 }
 
 std::vector<SumInstruction> sum_program(const ShardTree& tree, const std::vector<ShardRange>& leaves) {
+  return sum_program(ShardRange{0, tree.shards()}, leaves);
+}
+
+std::vector<SumInstruction> sum_program(ShardRange node, const std::vector<ShardRange>& leaves) {
   std::vector<SumInstruction> program;
   std::size_t next_leaf = 0;
-  write_program({0, tree.shards()}, leaves, next_leaf, program);
+  write_program(node, leaves, next_leaf, program);
   HOLDFAST_ASSERT(next_leaf == leaves.size());
   return program;
 }

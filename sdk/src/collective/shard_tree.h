@@ -65,5 +65,7 @@ enum class SumInstruction : std::uint8_t { push, add };
 
 // The program that adds `leaves` up to the root. The leaves are the covering nodes of all ranks, in rank order.
 std::vector<SumInstruction> sum_program(const ShardTree& tree, const std::vector<ShardRange>& leaves);
+// The same up to `node`, of leaves that make it up. The sum of several nodes, added on, has the bits of the whole tree.
+std::vector<SumInstruction> sum_program(ShardRange node, const std::vector<ShardRange>& leaves);
 
 }  // namespace holdfast

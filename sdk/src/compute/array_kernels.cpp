@@ -8,8 +8,8 @@
 
 namespace holdfast::compute {
 
-// In the order of the enumeration. A new function needs its name at the same place, or graphs of savepoints would get
-// another function.
+// The names stand in the order of the enumeration. A new function needs its name at the same place, or graphs of
+// savepoints would get another function.
 static constexpr std::array<std::string_view, 30> kNames = {"copy",
                                                             "negative",
                                                             "absolute",

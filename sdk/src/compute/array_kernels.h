@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "compute/attention_scores.h"
+#include "compute/recurrent_cells.h"
 #include "core/host_device.h"
 #include "holdfast/base/dtype.h"
 
@@ -161,6 +163,15 @@ class ArrayKernels {
   virtual void gather(const RowGather& gather, const float* table, const float* ids, float* to) = 0;
   // The reverse: table[ids[i]] = the sum of from[i], in the order of i; rows without an id become zero.
   virtual void scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) = 0;
+
+  // `shares` may be `scores`. Without a mask it is null.
+  virtual void attention_shares(const AttentionScores& scores, const float* from, const float* mask, float* shares) = 0;
+  // The gradient of the scores; it may be that of the shares.
+  virtual void attention_shares_backward(const AttentionScores& scores, const float* shares,
+                                         const float* shares_gradient, float* scores_gradient) = 0;
+
+  virtual void cells_forward(const RecurrentCells& cells, const CellsForward& arrays) = 0;
+  virtual void cells_backward(const RecurrentCells& cells, const CellsBackward& arrays) = 0;
 };
 
 }  // namespace holdfast::compute

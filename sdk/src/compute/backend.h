@@ -20,6 +20,7 @@
 #include <string>
 
 #include "compute/array_kernels.h"
+#include "compute/batched_product.h"
 #include "compute/device_kernels.h"
 #include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
@@ -215,6 +216,7 @@ class Backend {
   virtual std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
                                                                            Use use) = 0;
   virtual std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) = 0;
+  virtual std::unique_ptr<BatchedProductOperation> batched_product(const BatchedProductShape& shape) = 0;
 
   // Sets the draws for the passes that follow.
   virtual void set_draws(const Draws& draws) = 0;

@@ -16,7 +16,7 @@
 #define HOLDFAST_HOST_DEVICE HOLDFAST_HOST_INLINE
 #endif
 
-// For a constant array at namespace scope. Device code cannot read an array of the host, not even a constexpr one.
+// Declares a constant array at namespace scope. Device code cannot read an array of the host, not even a constexpr one.
 #ifdef __CUDA_ARCH__
 #define HOLDFAST_SHARED_CONSTANT __device__ constexpr
 #else

@@ -12,12 +12,16 @@
 
 namespace holdfast {
 
-JsonObject::JsonObject(std::string_view kind) : members_("{\"kind\":" + json_string(kind)) {}
+JsonObject::JsonObject(std::string_view kind) : members_("\"kind\":" + json_string(kind)) {}
 
-// "kind" always comes first, so every other member begins with a comma.
-JsonObject& JsonObject::value(std::string_view key, std::string_view json) {
-  members_ += fmt::format(",{}:{}", json_string(key), json);
+JsonObject& JsonObject::append(std::string_view members) {
+  if (!members_.empty() && !members.empty()) members_ += ',';
+  members_ += members;
   return *this;
+}
+
+JsonObject& JsonObject::value(std::string_view key, std::string_view json) {
+  return append(fmt::format("{}:{}", json_string(key), json));
 }
 
 JsonObject& JsonObject::texts(std::string_view key, std::span<const std::string> values) {

@@ -6,6 +6,10 @@
 //
 //   JsonObject("sgd").number("momentum", 0.9F).boolean("nesterov", false).text()
 //   {"kind":"sgd","momentum":0.9,"nesterov":false}
+//
+// A base class may write the object while derived classes write some of its members:
+//
+//   JsonObject(kind).append(JsonObject().integer("k", 5).members()).value("name", json_string(name)).text()
 
 #include <cstdint>
 #include <optional>
@@ -17,6 +21,7 @@ namespace holdfast {
 
 class JsonObject {
  public:
+  JsonObject() = default;
   // Begins with the member "kind".
   explicit JsonObject(std::string_view kind);
 
@@ -31,8 +36,13 @@ class JsonObject {
   JsonObject& value(std::string_view key, std::string_view json);
   JsonObject& texts(std::string_view key, std::span<const std::string> values);
 
+  // Appends the members() of another object, which may have none.
+  JsonObject& append(std::string_view members);
+
   // The whole object. More members may follow.
-  std::string text() const { return members_ + "}"; }
+  std::string text() const { return "{" + members_ + "}"; }
+  // What stands between its braces.
+  const std::string& members() const { return members_; }
 
  private:
   std::string members_;

@@ -22,7 +22,7 @@ class SampleError : public Error {
 
   // The same error of sample `sample` of others, which `name` calls by its name: "sample 7 of the 64 of step 3".
   SampleError renamed(const std::string& name, std::int64_t sample) const { return {name, sample, problem_}; }
-  // At a position in its sample.
+  // The same error at a position in its sample.
   SampleError at_position(std::int64_t position, std::int64_t sample, std::int64_t samples) const {
     return {sample, samples, fmt::format("at position {} {}", position, problem_)};
   }

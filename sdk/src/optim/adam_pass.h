@@ -30,7 +30,7 @@ inline float kept_after_decay(float weight_decay, float learning_rate) {
 // digits at the first steps. Asserts step >= 1.
 compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates);
 
-// The pass of an Adam with amsgrad, which has three slots. Of the rates, only betas and epsilon count.
+// The pass of an Adam with amsgrad, which has three slots. Only the betas and epsilon of `rates` count.
 std::shared_ptr<const UpdatePass> amsgrad_pass(const AdamRates& rates);
 // The same with the numbers of step `step`.
 UpdatePass amsgrad_step(const UpdatePass& pass, std::int64_t step, const AdamRates& rates);

@@ -1,4 +1,4 @@
-// Adam that looks ahead. Its products depend on the step alone, so they are computed from it and are no part of the
+// Adam that looks ahead. Its products depend on the step alone, so they are computed from it and are not part of the
 // state. docs/decisions/optimizers.md
 
 #include "holdfast/optim/nadam.h"

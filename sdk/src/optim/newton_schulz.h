@@ -19,7 +19,8 @@ struct NewtonSchulzOptions {
   std::int64_t steps = 0;
 };
 
-// For one thread at a time. Its products run on one thread, so its bits depend on the numbers and the shape alone.
+// One thread at a time may use it. Its products run on one thread, so its bits depend on the numbers and the shape
+// alone.
 class NewtonSchulz {
  public:
   NewtonSchulz(std::int64_t rows, std::int64_t columns);

@@ -17,7 +17,7 @@
 
 namespace holdfast::torch {
 
-// An array that training does not change and that no arena can hold, because its elements are no f32.
+// An array that training does not change and that no arena can hold, because its elements are not f32.
 struct Constant {
   std::string name;
   std::string dtype;  // of safetensors: "I64"

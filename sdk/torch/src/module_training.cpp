@@ -21,6 +21,7 @@
 #include <sstream>
 
 #include "compute/backend.h"
+#include "freed_memory.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 #include "module_arrays.h"
@@ -199,7 +200,7 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
 // LibTorch refuses operations that have no deterministic form, and torch_errors.cpp says so. Some are quicker without:
 // a step that is repeated after a failure would then have other bits.
 void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
-  if (asked.device != "cpu") require_torch_device(asked);
+  asked.device == "cpu" ? keep_freed_memory() : require_torch_device(asked);
   threads_per_shard = asked.threads_per_shard;
   threads = asked.count * asked.threads_per_shard;
   use_threads_in_openblas(threads_per_shard);
@@ -393,7 +394,7 @@ void AnyTrainableModule::Implementation::seed_and_train(const ShardBatch& shard,
   train_shard(shard, gradients, sums);
 }
 
-// Of the process, and of the device.
+// The first is that of the process, and a second one that of the device.
 std::vector<at::Tensor> AnyTrainableModule::Implementation::generator_states() const {
   std::vector<at::Device> places{at::kCPU};
   if (!place().is_cpu()) places.push_back(place());

@@ -111,7 +111,7 @@ class AnyTrainableModule::Implementation {
   std::int64_t steps = 0;                     // after the last update of this process
   std::unique_ptr<compute::Backend> backend;  // of the memory, and for passes of Holdfast's optimizers
   std::unique_ptr<TorchDevice> device;        // null on the CPU
-  // In memory().
+  // An array in memory().
   struct Arena {
     std::shared_ptr<float[]> floats;
     std::size_t size = 0;

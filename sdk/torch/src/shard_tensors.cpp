@@ -31,7 +31,7 @@ static at::ScalarType scalar_type(DType dtype) {
   throw Error(ErrorCode::unsupported, fmt::format("samples of {} cannot become tensors of LibTorch", name(dtype)));
 }
 
-// Rows of one array are viewed. Of several arrays each has gaps between its samples, and contiguous() copies it.
+// Rows of one array are viewed. If there are several, each has gaps between its samples, and contiguous() copies it.
 std::vector<NamedTensor> tensors_of(std::span<const float> rows, const RowLayout& layout, std::int64_t samples,
                                     std::size_t arrays, at::Device place) {
   std::vector<NamedTensor> tensors;

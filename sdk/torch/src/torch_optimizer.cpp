@@ -217,21 +217,15 @@ const OptimizerKind& kind_of(const optim::Optimizer& optimizer) {
       "or Adagrad of torch::optim, or an optimizer of Holdfast (holdfast/optim/)");
 }
 
-// By version, LibTorch finds the state of a parameter by the address of its tensor, or by that address as a text.
-template <class Map>
-typename Map::key_type key_in(const Map& /*states*/, const at::Tensor& parameter) {
-  if constexpr (std::is_same_v<typename Map::key_type, std::string>) {
+template <class Key>
+Key address_as(const at::Tensor& tensor) {
+  if constexpr (std::is_same_v<Key, std::string>) {
     std::ostringstream address;
-    address << parameter.unsafeGetTensorImpl();
+    address << tensor.unsafeGetTensorImpl();
     return address.str();
   } else {
-    return parameter.unsafeGetTensorImpl();
+    return tensor.unsafeGetTensorImpl();
   }
-}
-
-// Makes an empty entry where there is none, which put_states() fills.
-std::unique_ptr<optim::OptimizerParamState>& state_of(optim::Optimizer& optimizer, const at::Tensor& parameter) {
-  return optimizer.state()[key_in(optimizer.state(), parameter)];
 }
 
 }  // namespace
@@ -265,6 +259,10 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
         "the first group of the optimizer has the learning rate 0, so the others have no ratio to it; give the group a "
         "rate above 0, or leave its parameters out");
   }
+}
+
+TorchOptimizer::StateKey TorchOptimizer::key_of(const at::Tensor& parameter) {
+  return address_as<StateKey>(parameter);
 }
 
 // Positions in the layout stand for tensors, since view() gives the optimizer other tensors.
@@ -342,8 +340,10 @@ void TorchOptimizer::view(std::span<float> parameters, std::vector<std::span<flo
                   .begin = entry.offset + first,
                   .count = std::min(most, entry.element_count() - first),
                   .tensor = {},
+                  .key = {},
                   .slots = {}};
       piece.tensor = part(parameters, piece);
+      piece.key = key_of(piece.tensor);
       for (const std::span<float> arena : arenas_) piece.slots.push_back(part(arena, piece));
       of_parameter[i].push_back(piece.tensor);
       pieces_.push_back(std::move(piece));
@@ -387,10 +387,10 @@ void TorchOptimizer::put_states(std::span<const float> counts) {
   for (const Piece& piece : pieces_) {
     const auto updates = static_cast<std::int64_t>(counts[piece.parameter]);
     if (updates == 0 && !kind_->has_states_at_first) {
-      optimizer_->state().erase(key_in(optimizer_->state(), piece.tensor));
+      optimizer_->state().erase(piece.key);
       continue;
     }
-    auto& state = state_of(*optimizer_, piece.tensor);
+    auto& state = state_of(piece);
     if (state == nullptr) state = kind_->make_state(updates);
     kind_->set_updates(*state, updates);
     for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
@@ -416,7 +416,7 @@ void TorchOptimizer::give_gradients(std::span<const float> gradients, std::span<
 void TorchOptimizer::take_states(const Counts& counts) {
   for (const Piece& piece : pieces_) {
     if (counts.used[piece.parameter] == 0) continue;
-    auto& state = state_of(*optimizer_, piece.tensor);
+    auto& state = state_of(piece);
     for (std::size_t slot = 0; slot < slot_kinds_.size(); ++slot) {
       if (!uses_[slot][piece.parameter]) continue;
       const at::Tensor& made = kind_->slots[slot_kinds_[slot]].tensor(*state);

@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "holdfast/core/arena.h"
@@ -58,15 +60,24 @@ class TorchOptimizer {
     // LibTorch updates a parameter as often as the group names it: parameters() lists tied ones twice.
   };
 
+  // By version, LibTorch finds the state of a parameter by the address of its tensor, or by that address as a text.
+  using StateKey = std::remove_cvref_t<decltype(std::declval<::torch::optim::Optimizer&>().state())>::key_type;
+
   // A part of a parameter that fits into a processor's cache, with its part of each slot.
   struct Piece {
     std::size_t parameter = 0;  // by position in the layout
     std::size_t begin = 0;      // in the arenas
     std::size_t count = 0;      // of floats
     at::Tensor tensor;
+    StateKey key{};  // of the tensor; to write it as a text in each step takes time
     std::vector<at::Tensor> slots;
   };
 
+  static StateKey key_of(const at::Tensor& parameter);
+  // Makes an empty entry where there is none, which put_states() fills.
+  std::unique_ptr<::torch::optim::OptimizerParamState>& state_of(const Piece& piece) {
+    return optimizer_->state()[piece.key];
+  }
   void find_groups();
   void set_rates(std::optional<double> rate);
   void put_states(std::span<const float> counts);

@@ -94,7 +94,7 @@ std::string AnyTrainableModule::configuration() const {
 // LibTorch's version, its libraries and the instruction set that it chose, and Holdfast's own for what it computes.
 std::string AnyTrainableModule::arithmetic() const {
   std::string text = fmt::format("LibTorch {}", TORCH_VERSION);
-  // Of its lines, these two say what was chosen on this machine. Those of the build are the same everywhere.
+  // These two lines say what was chosen on this machine. Those of the build are the same everywhere.
   std::istringstream lines(at::show_config());
   for (std::string line; std::getline(lines, line);) {
     for (const char* part : {"MKL", "CPU capability"}) {

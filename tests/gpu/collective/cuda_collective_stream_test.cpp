@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "collective/memory/memory_communicator.h"
+#include "collective/memory/ordered_add.h"
 #include "collective/shard_assignment.h"
 #include "gpu/collective/support/device_floats.h"
 #include "holdfast/base/deadline.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "collective/memory/memory_communicator.h"
+#include "collective/memory/ordered_add.h"
 #include "collective/nccl/cuda_collective_stream.h"
 #include "collective/nccl/nccl_environment.h"
 #include "collective/nccl/nccl_exchange.h"

@@ -205,7 +205,7 @@ TEST_F(TorchOnADevice, GivesTheSameBitsAgainAndForSamplesThatLieThere) {
   EXPECT_EQ(states[2], states[0]) << "samples that lie on the device";
 }
 
-// Rows of 13 floats: the second shard of a batch that lies on the device begins at an address that is no multiple
+// Rows of 13 floats: the second shard of a batch that lies on the device begins at an address that is not a multiple
 // of 16.
 struct Narrow : nn::Module {
   ::torch::Tensor forward(const ::torch::Tensor& x) { return layer(x.narrow(1, 0, 13)); }

@@ -93,6 +93,14 @@ class BatchNormalizationOnDevice final : public OnDevice<BatchNormalizationOpera
   }
 };
 
+class BatchedProductOnDevice final : public OnDevice<BatchedProductOperation> {
+ public:
+  using OnDevice::OnDevice;
+  void run(const float* left, const float* right, float* result) override {
+    this->queue([=](auto& operation) { operation.run(left, right, result); });
+  }
+};
+
 class ArrayKernelsOnDevice final : public compute::ArrayKernels {
  public:
   ArrayKernelsOnDevice(PretendedMemory& memory, compute::ArrayKernels& kernels) : memory_(memory), kernels_(kernels) {}
@@ -116,6 +124,19 @@ class ArrayKernelsOnDevice final : public compute::ArrayKernels {
   }
   void scatter_sum(const compute::RowGather& gather, const float* from, const float* ids, float* table) override {
     memory_.queue([=, this] { kernels_.scatter_sum(gather, from, ids, table); });
+  }
+  void attention_shares(const AttentionScores& scores, const float* from, const float* mask, float* shares) override {
+    memory_.queue([=, this] { kernels_.attention_shares(scores, from, mask, shares); });
+  }
+  void attention_shares_backward(const AttentionScores& scores, const float* shares, const float* shares_gradient,
+                                 float* scores_gradient) override {
+    memory_.queue([=, this] { kernels_.attention_shares_backward(scores, shares, shares_gradient, scores_gradient); });
+  }
+  void cells_forward(const RecurrentCells& cells, const CellsForward& arrays) override {
+    memory_.queue([=, this] { kernels_.cells_forward(cells, arrays); });
+  }
+  void cells_backward(const RecurrentCells& cells, const CellsBackward& arrays) override {
+    memory_.queue([=, this] { kernels_.cells_backward(cells, arrays); });
   }
 
  private:
@@ -150,6 +171,9 @@ class PretendedBackend final : public Backend {
   }
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     return wrapped<TwoPassesOnDevice<DropoutOperation>>(on_host_->dropout(shape));
+  }
+  std::unique_ptr<BatchedProductOperation> batched_product(const BatchedProductShape& shape) override {
+    return wrapped<BatchedProductOnDevice>(on_host_->batched_product(shape));
   }
   // Repeated work uses the draws that are set when it runs.
   void set_draws(const Draws& draws) override {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "collective/memory/memory_communicator.h"
+#include "collective/memory/ordered_add.h"
 #include "collective/shard_tree.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <tuple>
 
-#include "collective/memory/memory_communicator.h"
+#include "collective/memory/ordered_add.h"
 #include "holdfast/core/random.h"
 #include "support/passes.h"
 #include "unit/collective/support/bits.h"

@@ -120,6 +120,57 @@ TEST_F(InstructionSets, GiveTheBitsOfTheFormulasOfFunctions) {
   }
 }
 
+// AVX-512 has forms of its own for these functions. Floats of all signs and sizes are compared, hundreds of each
+// exponent, and those around the bounds at which formulas change.
+TEST_F(InstructionSets, GiveTheBitsOfTheFormulasForFloatsOfAllSizes) {
+  using enum ElementFunction;
+  using Formula = float (*)(float, float, float);
+  const std::pair<ElementFunction, Formula> formulas[] = {
+      {tanh, element<tanh>}, {sigmoid, element<sigmoid>}, {gelu, element<gelu>}, {gelu_slope, element<gelu_slope>}};
+  constexpr std::uint32_t kStep = 16001;  // odd, so that low bits differ
+  Floats input;
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += kStep) {
+    input.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  }
+  for (const float bound : {0.625F, 0.92F, 1.3010764F, 4.0F, 5.656854F, 40.0F, 80.0F, 87.3F, 89.0F, 104.0F}) {
+    for (std::uint32_t bits = std::bit_cast<std::uint32_t>(bound) - 2000, end = bits + 4000; bits < end; ++bits) {
+      input.push_back(std::bit_cast<float>(bits));
+      input.push_back(-input.back());
+    }
+  }
+  const auto count = std::ssize(input);
+  Floats expected(input.size()), result(input.size());
+  for (const auto& [function, formula] : formulas) {
+    std::ranges::transform(input, expected.begin(), [one = formula](float x) { return one(x, 0, 0); });
+    const auto bits = bits_of_all(expected);
+    const ElementLane operands[] = {{.values = input.data()}, {}, {}};
+    for (const InstructionSet set : supported_instruction_sets()) {
+      force_instruction_set(set);
+      vector_kernels().run_instruction(function, operands, count, result.data());
+      const auto actual = bits_of_all(result);
+      const auto differing = std::ranges::mismatch(actual, bits).in1 - actual.begin();
+      EXPECT_EQ(differing, count) << name_of(function) << " on " << name_of(set) << " of "
+                                  << input[static_cast<std::size_t>(std::min(differing, count - 1))];
+    }
+  }
+}
+
+// Scores whose exponentials are normal, subnormal and zero, and rows of few numbers and of masked ones.
+TEST_F(InstructionSets, GiveTheSameSoftmaxOfScoresFarApart) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    Random random(static_cast<std::uint64_t>(length), Purpose::user, 0, 0);
+    const std::int64_t rows = 7;
+    Floats scores(static_cast<std::size_t>(rows * length));
+    for (float& score : scores) score = random.uniform() < 0.1F ? -kInfinite : -110 * random.uniform();
+    std::fill_n(scores.begin(), length, -kInfinite);
+    scores[static_cast<std::size_t>(length)] = kInfinite;
+    Floats output(scores.size());
+    kernels.softmax(scores.data(), rows, length, output.data());
+    return output;
+  });
+}
+
 TEST_F(InstructionSets, GiveTheSameSoftmax) {
   expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
     // A row of special numbers and two without, the last one in place.

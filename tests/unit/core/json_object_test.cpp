@@ -34,5 +34,14 @@ TEST(JsonObject, WritesEmptyLists) {
   EXPECT_EQ(JsonObject("none").integers("a", {}).numbers("b", {}).text(), R"({"kind":"none","a":[],"b":[]})");
 }
 
+TEST(JsonObject, TakesMembersOfAnother) {
+  const std::string members = JsonObject().integer("a", 1).boolean("b", false).members();
+
+  EXPECT_EQ(members, R"("a":1,"b":false)");
+  EXPECT_EQ(JsonObject("k").append(members).integer("c", 2).text(), R"({"kind":"k","a":1,"b":false,"c":2})");
+  EXPECT_EQ(JsonObject().append(members).text(), R"({"a":1,"b":false})");
+  EXPECT_EQ(JsonObject("k").append(JsonObject().members()).text(), R"({"kind":"k"})");
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -53,8 +53,24 @@ const std::vector<Rooms> kRooms = {
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},
 };
 
+// Folders with files that all their rooms share. These files include no room.
+const std::vector<std::string> kSharedFolders = {"sdk/src/compute", "sdk/src/collective", "sdk/src/optim"};
+
+// Rooms that stand for one another, of which none includes another.
+const std::vector<std::vector<std::string>> kAlternatives = {
+    {"sdk/src/compute/cpu", "sdk/src/compute/cuda"},
+    {"sdk/src/collective/memory", "sdk/src/collective/nccl"},
+};
+
+// The libraries beside the SDK, and which of its private headers each may include: those in these folders, not in
+// folders below them.
+const std::map<std::string, std::set<std::string>> kLibrariesBesideTheSdk = {
+    {"sdk/parquet", {"data/tables"}},
+    {"sdk/torch", {"compute", "compute/arithmetic", "optim", "train/step"}},
+};
+
 bool is_source(const fs::path& path) {
-  static const std::set<std::string> kExtensions = {".h", ".cpp", ".cu", ".cuh"};
+  static const std::set<std::string> kExtensions = {".h", ".c", ".cpp", ".cu", ".cuh"};
   return kExtensions.contains(path.extension().string());
 }
 
@@ -103,6 +119,30 @@ std::string part_of_file(const std::string& file) {
     return part == "observe" ? "callbacks" : part;
   }
   return "";
+}
+
+// The folder of a private header, relative to the source tree; empty for any other header.
+std::string folder_of(const std::string& target) {
+  for (const char* root : {"base/src", "format/src", "exchange/src", "recovery/src", "sdk/src"}) {
+    const fs::path header = fs::path(root) / target;
+    if (fs::is_regular_file(source_folder() / header)) return header.parent_path().string();
+  }
+  return "";
+}
+
+using Arrows = std::map<std::string, std::set<std::string>>;  // from a folder to those that it includes
+
+// Whether `folder` is reached again from `at`. Notes the folders on the way in `path`, and those without a way in
+// `ends`.
+bool returns_to(const std::string& folder, const std::string& at, const Arrows& arrows, std::set<std::string>& ends,
+                std::vector<std::string>& path) {
+  if (!ends.insert(at).second || !arrows.contains(at)) return false;
+  path.push_back(at);
+  for (const std::string& next : arrows.at(at)) {
+    if (next == folder || returns_to(folder, next, arrows, ends, path)) return true;
+  }
+  path.pop_back();
+  return false;
 }
 
 std::vector<std::string> sources_below(const std::string& folder) {
@@ -207,6 +247,77 @@ TEST(House, RoomsIncludeOnlyRoomsBeforeThem) {
       if (*to != *from) ++arrows;
     }
     EXPECT_GT(arrows, 0U) << "no include between the rooms of " << rooms.folder << " was found";
+  }
+}
+
+TEST(House, NoFoldersIncludeOneAnother) {
+  Arrows arrows;
+  for (const char* part : {"base/src", "format/src", "exchange/src", "recovery/src", "sdk/src"}) {
+    for (const Include& include : includes_below(part)) {
+      const std::string from = fs::path(include.file).parent_path().string();
+      const std::string to = folder_of(include.target);
+      if (!to.empty() && to != from) arrows[from].insert(to);
+    }
+  }
+
+  ASSERT_GT(arrows.size(), 30U);
+  for (const auto& [folder, included] : arrows) {
+    std::set<std::string> ends;
+    std::vector<std::string> path;
+    EXPECT_FALSE(returns_to(folder, folder, arrows, ends, path))
+        << "these folders include one another: " << ::testing::PrintToString(path);
+  }
+}
+
+TEST(House, FilesThatRoomsShareIncludeNoRoom) {
+  for (const std::string& folder : kSharedFolders) {
+    int shared = 0;
+    for (const Include& include : includes_below(folder)) {
+      if (fs::path(include.file).parent_path() != folder) continue;
+      ++shared;
+      EXPECT_FALSE(folder_of(include.target).starts_with(folder + "/")) << include.file << " -> " << include.target;
+    }
+    EXPECT_GT(shared, 0) << folder;
+  }
+}
+
+TEST(House, AlternativesDoNotKnowOneAnother) {
+  for (const std::vector<std::string>& rooms : kAlternatives) {
+    for (const std::string& room : rooms) {
+      const std::vector<Include> includes = includes_below(room);
+      EXPECT_FALSE(includes.empty()) << room;
+      for (const Include& include : includes) {
+        const std::string to = folder_of(include.target) + "/";
+        const bool is_of_another = std::any_of(rooms.begin(), rooms.end(), [&](const auto& other) {
+          return other != room && to.starts_with(other + "/");
+        });
+        EXPECT_FALSE(is_of_another) << include.file << " -> " << include.target;
+      }
+    }
+  }
+}
+
+TEST(House, LibrariesBesideTheSdkUseFewOfItsRooms) {
+  for (const auto& [library, allowed] : kLibrariesBesideTheSdk) {
+    int arrows = 0;
+    for (const Include& include : includes_below(library)) {
+      const std::string folder = folder_of(include.target);
+      if (folder.empty()) continue;
+      ++arrows;
+      EXPECT_TRUE(folder.starts_with("sdk/src/") && allowed.contains(folder.substr(8)))
+          << include.file << " -> " << include.target;
+    }
+    EXPECT_GT(arrows, 0) << library;
+  }
+}
+
+TEST(House, NothingIncludesTheLibrariesBesideTheSdk) {
+  for (const char* part : {"base", "format", "exchange", "recovery", "testing", "sdk/include", "sdk/src", "cli"}) {
+    for (const Include& include : includes_below(part)) {
+      const bool is_of_a_library =
+          include.target.starts_with("holdfast/torch") || include.target == "holdfast/data/parquet.h";
+      EXPECT_FALSE(is_of_a_library) << include.file << " -> " << include.target;
+    }
   }
 }
 

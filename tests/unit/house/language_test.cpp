@@ -1,5 +1,6 @@
-// The language of sources and documents, as far as a program can judge it. It fails for two banned words, for a long
-// source that does not begin with its reason, and for a part whose public headers have too few comments.
+// The language of sources and documents, as far as a program can judge it. It fails for two banned words, for a
+// sentence that begins with "Of", for a long source that does not begin with its reason or hardly explains itself, and
+// for a part whose public headers have too few comments.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -128,6 +130,28 @@ TEST(Language, AvoidsTwoWords) {
   EXPECT_GT(paths.size(), 1000U);
 }
 
+// Such a sentence has no verb, or has its subject last. A comment is read alone: what it is "of" must be in it.
+TEST(Language, BeginsNoSentenceOfACommentWithOf) {
+  const std::regex headless("(^|[.:?!] )Of [a-z]");
+  int comments = 0;
+  for (const fs::path& path : texts()) {
+    if (!is_cpp(path)) continue;
+    int number = 0;
+    for (const std::string& line : lines_of(path)) {
+      ++number;
+      const std::size_t mark = line.find("// ");
+      if (mark == std::string::npos) continue;
+      ++comments;
+      const std::string comment = line.substr(mark + 3);
+      if (comment.find("Of ") == std::string::npos) continue;  // looking for a pattern takes long
+      EXPECT_FALSE(std::regex_search(comment, headless))
+          << name_in_tree(path) << ":" << number << ": give the sentence a subject and a verb: " << comment;
+    }
+  }
+
+  EXPECT_GT(comments, 10000);
+}
+
 TEST(Language, BeginsLongSourcesWithTheirReason) {
   constexpr std::size_t kLong = 80;
   int long_sources = 0;
@@ -138,6 +162,26 @@ TEST(Language, BeginsLongSourcesWithTheirReason) {
       if (lines.size() <= kLong) continue;
       EXPECT_TRUE(begins_with_a_comment(lines)) << name_in_tree(path) << " has " << lines.size()
                                                 << " lines; begin it with a comment that says why it is as it is";
+      ++long_sources;
+    }
+  }
+
+  EXPECT_GT(long_sources, 100);
+}
+
+// Public headers have a higher floor, below.
+TEST(Language, ExplainsLongSources) {
+  constexpr double kLeast = 0.05;
+  constexpr int kLong = 80;
+  int long_sources = 0;
+  for (const std::string& part : kParts) {
+    for (const fs::path& path : files_below(kRepository / part)) {
+      if (!is_cpp(path) || name_in_tree(path).find("/include/") != std::string::npos) continue;
+      const Lines lines = count_lines(path);
+      if (lines.comment + lines.code <= kLong) continue;
+      EXPECT_GE(lines.comment, kLeast * lines.code)
+          << name_in_tree(path) << " has " << lines.comment << " lines of comment and " << lines.code
+          << " of code; say why its functions do what they do";
       ++long_sources;
     }
   }

@@ -2,7 +2,7 @@
 
 // How a run of replicas recovers, as its user chooses. SuperviseOptions has the same members; the watchdog and its
 // supervisor take this struct as a whole. To add an option: a member here, a member of SuperviseOptions and its line in
-// recovery_options_of() (sdk/src/train/supervise/supervise.cpp), and the code that obeys it.
+// recovery_options_of() (sdk/src/train/supervise/supervise_recovery.cpp), and the code that obeys it.
 
 #include <chrono>
 #include <optional>

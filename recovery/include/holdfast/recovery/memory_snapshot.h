@@ -20,7 +20,7 @@
 
 namespace holdfast::recovery {
 
-// For one thread at a time.
+// One thread at a time may use it.
 class MemorySnapshots {
  public:
   // The size of memory that holds two snapshots of up to `capacity_bytes` each.

@@ -60,7 +60,8 @@ class Worker {
   // process brings along, -1 without one.
   void enter_generation(Deadline deadline, std::int64_t state_step = -1);
 
-  // In the generation. Before the first one: the rank that this process was started for, for a spare at least size().
+  // The rank in the generation. Before the first one it is the rank that this process was started for; that of a spare
+  // is at least size().
   int rank() const;
   int size() const;        // the replicas of the generation; before the first one, how many there are to be
   int generation() const;  // -1 before the first one

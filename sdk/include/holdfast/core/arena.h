@@ -40,7 +40,7 @@ class ArenaLayout {
   // taken.
   std::size_t add(const std::string& name, const Shape& shape);
 
-  // In the order of add(). Valid until the next add().
+  // The arrays in the order of add(). Valid until the next add().
   std::span<const ArenaEntry> entries() const { return entries_; }
   // Floats that an arena of this layout takes, padding included. A multiple of kAlignmentFloats.
   std::size_t float_count() const { return float_count_; }

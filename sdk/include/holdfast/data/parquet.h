@@ -20,9 +20,10 @@ struct ParquetOptions {
   std::vector<std::string> columns = {};
   // Checked by what the file says of itself, before it is decoded.
   std::int64_t max_rows = 100'000'000;
-  // Of the columns that are read: of what the file stores of them, after decompression, and of the cells of the table,
-  // 8 bytes for each and its characters for a text. A file may store a number or a word once for all rows. Texts are
-  // counted before a row group goes into the table, and to decode it Arrow gets four times as much, and 64 MiB more.
+  // Limits the columns that are read, twice: what the file stores of them, after decompression, and the cells of the
+  // table, 8 bytes for each and its characters for a text. A file may store a number or a word once for all rows. Texts
+  // are counted before a row group goes into the table, and to decode it Arrow gets four times as much, and 64 MiB
+  // more.
   std::int64_t max_bytes = std::int64_t{2} << 30;
 };
 
@@ -33,7 +34,7 @@ struct ParquetOptions {
 // Error{invalid_file} that names the file for one that is damaged, encrypted or no Parquet file, for a file without
 // rows, two columns of one name, a limit that is exceeded, an integer above 2^63 - 1, an infinite number, and text that
 // is not UTF-8 or holds a NUL; the row is counted from 0. Throws Error{unsupported} that names the column for dates,
-// times, decimals, bytes and nested columns, and Error{invalid_argument} for a name in `columns` that is no column.
+// times, decimals, bytes and nested columns, and Error{invalid_argument} for a name in `columns` that is not a column.
 Table read_parquet(const std::string& path, const ParquetOptions& options = {});
 
 }  // namespace holdfast

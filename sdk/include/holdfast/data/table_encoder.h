@@ -73,7 +73,8 @@ struct TableEncoderOptions {
   bool normalize = true;                              // the features; otherwise numbers stay as they are
   bool normalize_targets = false;                     // those of numbers; to_target_units() turns outputs back
   UnknownCategory unknown = UnknownCategory::refuse;  // see UnknownCategory
-  // By column. A cell without a value and without an entry here is an error that names the row.
+  // What stands for a cell without a value, by column. A cell without a value and without an entry here is an error
+  // that names the row.
   std::map<std::string, Fill> fill = {};
   // A column with more categories is refused, unless it is among `ids`: it is likely a name or a number of articles.
   std::int64_t max_one_hot = 1000;

@@ -21,7 +21,7 @@ namespace holdfast::metrics {
 // Options of the four metrics that count.
 struct CountOptions {
   float threshold = 0.5F;  // 0 if the outputs are logits; Keras takes 0 to 1
-  // In place of `threshold`, each of them once. A number is reported for each, as "true_positives_0.25".
+  // They replace `threshold`; each stands there once. A number is reported for each, as "true_positives_0.25".
   std::vector<float> thresholds = {};
   std::string name{};  // default: that of Keras, "true_positives"
 };
@@ -63,6 +63,8 @@ class ConfusionMetric : public BuiltInMetric {
 };
 
 // How many elements are rightly positive.
+//
+//   metrics::TruePositives{{.thresholds = {0.5F, 0.9F}}}  // two numbers in the logs
 class TruePositives final : public ConfusionMetric {
  public:
   explicit TruePositives(const CountOptions& options = {});
@@ -73,7 +75,7 @@ class TruePositives final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<TruePositives>(*this); }
 };
 
-// How many are wrongly positive.
+// How many elements are wrongly positive: false alarms.
 class FalsePositives final : public ConfusionMetric {
  public:
   explicit FalsePositives(const CountOptions& options = {});
@@ -84,7 +86,7 @@ class FalsePositives final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<FalsePositives>(*this); }
 };
 
-// How many are rightly negative.
+// How many elements are rightly negative.
 class TrueNegatives final : public ConfusionMetric {
  public:
   explicit TrueNegatives(const CountOptions& options = {});
@@ -95,7 +97,7 @@ class TrueNegatives final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<TrueNegatives>(*this); }
 };
 
-// How many are wrongly negative.
+// How many elements are wrongly negative: misses.
 class FalseNegatives final : public ConfusionMetric {
  public:
   explicit FalseNegatives(const CountOptions& options = {});
@@ -106,7 +108,9 @@ class FalseNegatives final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<FalseNegatives>(*this); }
 };
 
-// The share of true positives among what is predicted positive: tp / (tp + fp).
+// The share of true positives among what is predicted positive: tp / (tp + fp). 0 where nothing is.
+//
+//   metrics::Precision{{.top_k = 1, .class_id = 3}}  // how often an answer of class 3 is right
 class Precision final : public ConfusionMetric {
  public:
   explicit Precision(const PrecisionOptions& options = {});
@@ -117,7 +121,9 @@ class Precision final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(*this); }
 };
 
-// The share of what is positive that is predicted so: tp / (tp + fn).
+// The share of what is positive that is predicted so: tp / (tp + fn). 0 where nothing is.
+//
+//   metrics::Recall{{.class_id = 3}}  // how many of class 3 are found
 class Recall final : public ConfusionMetric {
  public:
   explicit Recall(const PrecisionOptions& options = {});
@@ -152,6 +158,8 @@ struct FBetaScoreOptions {
 
 // (1 + b^2) P R / (b^2 P + R) of precision P and recall R, for each of at most 1024 classes along the last axis.
 // Targets are 0 or 1. Denominators are larger by 1e-7, as in Keras.
+//
+//   metrics::FBetaScore{{.beta = 2}}  // a miss weighs more than a false alarm
 class FBetaScore final : public BuiltInMetric {
  public:
   // Throws Error{invalid_argument} for options out of range.
@@ -170,6 +178,8 @@ class FBetaScore final : public BuiltInMetric {
 };
 
 // FBetaScore with a beta of 1: the harmonic mean of precision and recall.
+//
+//   metrics::F1Score{{.average = metrics::FBetaAverage::none}}  // a score for each class
 class F1Score final : public BuiltInMetric {
  public:
   // All throw as those of FBetaScore.

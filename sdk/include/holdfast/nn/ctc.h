@@ -1,8 +1,8 @@
 #pragma once
 
 // Connectionist temporal classification (Graves et al., 2006), as keras.losses.CTC defines it (Keras 3): the target is
-// a row of labels, shorter than the steps of the output, and nobody says at which step each label is. Of speech or
-// handwriting, the labels are letters.
+// a row of labels, shorter than the steps of the output, and nobody says at which step each label is. The labels of
+// speech or handwriting are letters.
 //
 //   Trainer trainer(replica, model, Adam{}, losses::CTC{{.classes = 29, .most_labels = 32}});
 //

@@ -96,8 +96,10 @@ struct SeparableSettings {
   Constraint pointwise_constraint = {};
 };
 
-// [steps, channels] becomes [windows, channels * multiplier]. Kernel [kernel size, channels, multiplier] and bias
-// [channels * multiplier].
+// Filters each channel of a sequence by itself: [steps, channels] becomes [windows, channels * multiplier]. Kernel
+// [kernel size, channels, multiplier] and bias [channels * multiplier].
+//
+//   DepthwiseConv1D{5, {.padding = Padding::same, .depth_multiplier = 2}}  // [100, 8] becomes [100, 16]
 class DepthwiseConv1D final : public LayerOf<DepthwiseConv1D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
@@ -118,8 +120,10 @@ class DepthwiseConv1D final : public LayerOf<DepthwiseConv1D> {
   DepthwiseSettings settings_;
 };
 
-// [height, width, channels] becomes [windows down, windows across, channels * multiplier]. Kernel [kernel height,
-// kernel width, channels, multiplier] and bias [channels * multiplier].
+// Filters each channel of an image by itself: [height, width, channels] becomes [windows down, windows across,
+// channels * multiplier]. Kernel [kernel height, kernel width, channels, multiplier] and bias [channels * multiplier].
+//
+//   DepthwiseConv2D{3, {.strides = 2}}  // [28, 28, 16] becomes [13, 13, 16]
 class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
@@ -140,8 +144,11 @@ class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
   DepthwiseSettings settings_;
 };
 
-// [steps, channels] becomes [windows, filters]. Parameters: depthwise_kernel [kernel size, channels, multiplier],
-// pointwise_kernel [1, channels * multiplier, filters] and bias [filters].
+// A DepthwiseConv1D whose channels are then mixed at each step: [steps, channels] becomes [windows, filters].
+// Parameters: depthwise_kernel [kernel size, channels, multiplier], pointwise_kernel [1, channels * multiplier,
+// filters] and bias [filters].
+//
+//   SeparableConv1D{32, 5}  // [100, 8] becomes [96, 32]
 class SeparableConv1D final : public LayerOf<SeparableConv1D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
@@ -162,9 +169,11 @@ class SeparableConv1D final : public LayerOf<SeparableConv1D> {
   SeparableSettings settings_;
 };
 
-// [height, width, channels] becomes [windows down, windows across, filters]. Parameters: depthwise_kernel [kernel
-// height, kernel width, channels, multiplier], pointwise_kernel [1, 1, channels * multiplier, filters] and bias
-// [filters].
+// A DepthwiseConv2D whose channels are then mixed at each position: [height, width, channels] becomes [windows down,
+// windows across, filters]. Parameters: depthwise_kernel [kernel height, kernel width, channels, multiplier],
+// pointwise_kernel [1, 1, channels * multiplier, filters] and bias [filters].
+//
+//   SeparableConv2D{64, 3, {.padding = Padding::same}}  // [28, 28, 16] becomes [28, 28, 64]
 class SeparableConv2D final : public LayerOf<SeparableConv2D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.

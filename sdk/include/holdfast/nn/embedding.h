@@ -57,7 +57,7 @@ struct ReversibleEmbeddingOptions {
   // Above 0: scores are c tanh(score / c), between -c and c (Gemma 2, 2024). Empty: they are as they are.
   std::optional<float> logit_soft_cap = {};
   Initializer initializer = Initializer::random_uniform();  // of the table, and of the matrix
-  // Of the table, as in EmbeddingOptions.
+  // These two hold for the table, as in EmbeddingOptions.
   Regularizer embeddings_regularizer = {};
   Constraint embeddings_constraint = {};
   std::string name = {};

@@ -42,7 +42,7 @@ Value reciprocal_root(const Value& x);        // 1 / sqrt(x)
 Value exponential(const Value& x);            // exp(x)
 Value logarithm(const Value& x);              // the natural one
 Value power(const Value& x, float exponent);  // x to the power of `exponent`
-// The smaller and the larger of two; a NaN of either is the result. Of equal ones, the first gets the gradient.
+// The smaller and the larger of two; a NaN of either is the result. The first of equal ones gets the gradient.
 Value minimum(const Value& a, const Value& b);
 Value minimum(const Value& a, float b);
 // The larger of two, with the rules of minimum().
@@ -71,7 +71,18 @@ Value softmax(const Value& x);   // along the last axis
 
 // The product along the last axis of x with a matrix without samples, such as a parameter: [..., inputs] x [inputs,
 // outputs] becomes [..., outputs].
+// Values that are several matrices each have the products [..., n, k] x [..., k, m] = [..., n, m]: for each sample
+// and each index of the axes before the last two, which must be equal, missing or of extent 1 in one of them.
 Value matmul(const Value& x, const Value& matrix);
+
+// The product of two values along named axes, as numpy.einsum writes it, without the axis of samples. Axes that the
+// result lacks are summed over; each letter stands in two terms or in all three.
+//
+//   const Value scores = einsum("qhd,khd->hqk", queries, keys);      // of attention, for each head
+//
+// Throws Error{invalid_argument} for an equation that does not fit, and for one with more than three axes in all terms
+// that cannot be joined.
+Value einsum(const std::string& equation, const Value& a, const Value& b);
 
 // Windows that slide over spatial axes, as Keras defines them. A value has one to three of these, and then the
 // channels: [steps, channels], [height, width, channels] or [depth, height, width, channels]. A list has a number for
@@ -102,7 +113,7 @@ struct PoolingWindows {
   std::vector<std::int64_t> strides = {};  // default: the size, so that windows do not overlap
   Padding padding = Padding::valid;        // not causal
 };
-// The largest element of each window, per channel. Of equal ones, the first in row-major order gets the gradient.
+// The largest element of each window, per channel. The first of equal ones in row-major order gets the gradient.
 Value max_pooling(const Value& x, const PoolingWindows& windows);
 // The mean of the elements of each window, per channel, without padding.
 Value average_pooling(const Value& x, const PoolingWindows& windows);
@@ -122,6 +133,8 @@ Value largest(const Value& x, const AxisList& axes = {}, ReducedAxes reduced = R
 Value reshape(const Value& x, const std::vector<std::int64_t>& extents);
 // Axis i of the result is axis order[i] of x.
 Value permute(const Value& x, const AxisList& order);
+// The elements of an axis from the last one to the first.
+Value flip(const Value& x, std::int64_t axis);
 // The values one after another along an axis. All other extents must be equal.
 Value concatenate(const std::vector<Value>& values, std::int64_t axis = -1);
 // Elements [begin, end) along an axis.

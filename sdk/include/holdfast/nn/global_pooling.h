@@ -20,7 +20,10 @@ struct GlobalPoolingOptions {
   std::string name = {};
 };
 
-// The mean of each channel over all positions, [channels].
+// The mean of each channel over all positions, [channels]. It leads from the last convolution of a network to its first
+// dense layer, with fewer weights than Flatten would need there.
+//
+//   GlobalAveragePooling{{.keeps_axes = true}}  // [7, 7, 512] becomes [1, 1, 512]
 class GlobalAveragePooling final : public LayerOf<GlobalAveragePooling> {
  public:
   explicit GlobalAveragePooling(const GlobalPoolingOptions& options = {});
@@ -35,7 +38,10 @@ class GlobalAveragePooling final : public LayerOf<GlobalAveragePooling> {
   bool keeps_axes_;
 };
 
-// Equal largest elements share the gradient.
+// The largest element of each channel over all positions, [channels]: whether something is found anywhere. Equal
+// largest elements share the gradient.
+//
+//   GlobalMaxPooling{}  // [7, 7, 512] becomes [512]
 class GlobalMaxPooling final : public LayerOf<GlobalMaxPooling> {
  public:
   explicit GlobalMaxPooling(const GlobalPoolingOptions& options = {});

@@ -5,10 +5,10 @@
 //   Trainer trainer(replica, model, Adam{}, SparseCategoricalCrossentropy{{.from_logits = true}},
 //                   {metrics::MeanIoU{21, {.ignore_class = 255, .sparse_outputs = false}}});
 //
-// Of a class, it is tp / (tp + fp + fn): how many positions are rightly of that class, among those that are of it by
-// target or output. What is reported is the mean over the given classes that occur, for all samples of an epoch, over
-// all replicas. Positions count with their weight, or that of their sample; counts are exact up to 2^24 in a shard of a
-// step. A position counts only where both target and output are numbers of classes, from 0 on.
+// For each class it is tp / (tp + fp + fn): how many positions are rightly of that class, among those that are of it
+// by target or output. What is reported is the mean over the given classes that occur, for all samples of an epoch,
+// over all replicas. Positions count with their weight, or that of their sample; counts are exact up to 2^24 in a shard
+// of a step. A position counts only where both target and output are numbers of classes, from 0 on.
 //
 // Classes are numbers, or rows along the last axis, whose first largest element counts. Each metric is a function of
 // values (value_metric.h): it is computed where the model is. It keeps three numbers for each class.

@@ -10,6 +10,23 @@
 // The short way to a loss of your own is a function of values (value_loss.h). A loss that functions of
 // values cannot describe derives from Loss and computes rows of floats. On a device, such a loss is
 // computed on the host, which the log says once: outputs and gradient are copied in each step.
+//
+//   class AbsoluteError final : public Loss {
+//    public:
+//     std::string name() const override { return "absolute_error"; }
+//     std::string configuration() const override { return R"({"kind":"mine.absolute_error"})"; }
+//     std::unique_ptr<Loss> clone() const override { return std::make_unique<AbsoluteError>(*this); }
+//     Shape target_shape(const Shape& output) const override { return output; }
+//     float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t, float scale,
+//                    std::span<float> gradient) const override {
+//       double sum = 0;
+//       for (std::size_t i = 0; i < outputs.size(); ++i) {
+//         sum += std::abs(outputs[i] - targets[i]);
+//         if (!gradient.empty()) gradient[i] = outputs[i] < targets[i] ? -scale : scale;
+//       }
+//       return static_cast<float>(sum);
+//     }
+//   };
 
 #include <cstddef>
 #include <cstdint>

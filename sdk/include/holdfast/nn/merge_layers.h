@@ -40,7 +40,9 @@ class MergeLayer : public LayerOf<Self> {
   void write_config(ConfigWriter&) const override {}
 };
 
-// The sum of all inputs, added from the first to the last.
+// The sum of all inputs, added from the first to the last. It closes the shortcut of a residual block:
+//
+//   const Value y = Add{}(x, Dense{8}(x));
 class Add final : public MergeLayer<Add> {
  public:
   static constexpr std::string_view kKind = "Add";
@@ -48,7 +50,9 @@ class Add final : public MergeLayer<Add> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The first of two inputs minus the second.
+// The first of two inputs minus the second. Any other number of inputs is refused:
+//
+//   const Value difference = Subtract{}(x, y);
 class Subtract final : public MergeLayer<Subtract> {
  public:
   static constexpr std::string_view kKind = "Subtract";
@@ -56,7 +60,9 @@ class Subtract final : public MergeLayer<Subtract> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The product of all inputs.
+// The product of all inputs, element by element, as of values and a gate from 0 to 1:
+//
+//   const Value gated = Multiply{}(x, Dense{8, {.activation = Activation::sigmoid}}(x));
 class Multiply final : public MergeLayer<Multiply> {
  public:
   static constexpr std::string_view kKind = "Multiply";
@@ -64,7 +70,9 @@ class Multiply final : public MergeLayer<Multiply> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The sum of all inputs, divided by their number.
+// The sum of all inputs, divided by their number. It makes one answer of those of several branches:
+//
+//   const Value answer = Average{}(x, y, z);
 class Average final : public MergeLayer<Average> {
  public:
   static constexpr std::string_view kKind = "Average";
@@ -72,7 +80,9 @@ class Average final : public MergeLayer<Average> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The largest of all inputs, element by element. Of equal ones, the first gets the gradient.
+// The largest of all inputs, element by element. The first of equal ones gets the gradient.
+//
+//   const Value larger = Maximum{}(x, y);
 class Maximum final : public MergeLayer<Maximum> {
  public:
   static constexpr std::string_view kKind = "Maximum";
@@ -80,7 +90,9 @@ class Maximum final : public MergeLayer<Maximum> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The smallest of all inputs, element by element. Of equal ones, the first gets the gradient.
+// The smallest of all inputs, element by element. The first of equal ones gets the gradient.
+//
+//   const Value smaller = Minimum{}(x, y);
 class Minimum final : public MergeLayer<Minimum> {
  public:
   static constexpr std::string_view kKind = "Minimum";
@@ -95,7 +107,9 @@ struct ConcatenateOptions {
   std::string name = {};
 };
 
-// The inputs one after another along an axis. All other extents must be equal.
+// The inputs one after another along an axis. All other extents must be equal:
+//
+//   Concatenate{{.axis = 0}}(x, y)  // [3, 8] and [5, 8] become [8, 8]
 class Concatenate final : public LayerOf<Concatenate> {
  public:
   explicit Concatenate(const ConcatenateOptions& options = {});

@@ -7,6 +7,25 @@
 // The short way to a metric of your own is a function of values (value_metric.h), which may also have
 // several sums. A metric that functions of values cannot describe derives from Metric and computes rows
 // of floats. On a device, such a metric is computed on the host, which the log says once.
+//
+//   class LargestError final : public Metric {
+//    public:
+//     LargestError() : Metric("largest_error") {}
+//     std::string configuration() const override { return R"({"kind":"mine.largest_error"})"; }
+//     std::unique_ptr<Metric> clone() const override { return std::make_unique<LargestError>(*this); }
+//     float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override {
+//       const std::size_t row = samples == 0 ? 0 : outputs.size() / static_cast<std::size_t>(samples);
+//       double sum = 0;
+//       for (std::size_t begin = 0; begin < outputs.size(); begin += row) {
+//         float largest = 0;
+//         for (std::size_t i = begin; i < begin + row; ++i) {
+//           largest = std::max(largest, std::abs(outputs[i] - targets[i]));
+//         }
+//         sum += largest;
+//       }
+//       return static_cast<float>(sum);
+//     }
+//   };
 
 #include <cstdint>
 #include <memory>

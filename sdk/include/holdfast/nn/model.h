@@ -39,7 +39,7 @@ class ModelWeights;
 struct ModelLayer {
   std::string name;  // unique in the model; "encoder/dense" if the layer came with a model named "encoder"
   std::shared_ptr<const Layer> layer;  // never null
-  // Of one sample, at the layer's first call.
+  // The shapes of one sample at the layer's first call.
   Shape input_shape;
   Shape output_shape;
   std::size_t first_parameter = 0;  // its entries in Model::parameters()
@@ -51,8 +51,8 @@ struct ModelLayer {
 
 // An input or an output of a model.
 struct ModelArray {
-  // Of an input: its own. Of an output: the one that it was given, or that of the layer which makes it, with a number
-  // from the layer's second output on: "dense", "dense_1".
+  // An input has a name of its own. An output has the name that it was given, or that of the layer which makes it, with
+  // a number from the layer's second output on: "dense", "dense_1".
   std::string name;
   ValueSpec spec;  // of one sample
 };
@@ -183,8 +183,8 @@ class Model {
   // Replaces the weights of this model and of all its copies. Throws Error{invalid_argument} unless
   // there are parameters().float_count() and buffers().float_count() values.
   void set_weights(std::vector<float> parameters, std::vector<float> buffers);
-  // Gives the layers that were described by part.call(..., name) the weights of `part`. Of all others, this model keeps
-  // the weights that it has, or gets those that initialize() draws with this seed:
+  // Gives the layers that were described by part.call(..., name) the weights of `part`. All other layers keep the
+  // weights that they have, or get those that initialize() draws with this seed:
   //
   //   const Value x = input({12, 12, 1});
   //   Model model(x, Dense{10}(features.call({x}, "base").at(0)));

@@ -33,7 +33,7 @@ using MaxPooling3DOptions = PoolingLayerOptions<Extent3D>;          // for MaxPo
 using AveragePooling1DOptions = PoolingLayerOptions<std::int64_t>;  // for AveragePooling1D
 using AveragePooling3DOptions = PoolingLayerOptions<Extent3D>;      // for AveragePooling3D
 
-// The largest element of each window. Of equal ones, the first in row-major order gets the gradient.
+// The largest element of each window. The first of equal ones in row-major order gets the gradient.
 class MaxPooling1D final : public LayerOf<MaxPooling1D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.

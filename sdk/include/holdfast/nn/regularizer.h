@@ -42,7 +42,7 @@ class Regularizer {
   // Factors of the sums of |w| and of w^2.
   float l1_factor() const { return l1_; }
   float l2_factor() const { return l2_; }
-  // Of the products of rows or columns; the other factors are 0 then.
+  // The factor of the products of rows or columns. If it is not 0, the other factors are.
   float orthogonal_factor() const { return orthogonal_; }
   Lines lines() const { return lines_; }                                     // those of which the products are
   bool is_none() const { return l1_ == 0 && l2_ == 0 && orthogonal_ == 0; }  // whether all factors are 0

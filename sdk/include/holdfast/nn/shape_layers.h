@@ -21,6 +21,8 @@ struct ShapeLayerOptions {
 };
 
 // The same elements in row-major order; one extent may be -1 and is then computed.
+//
+//   Reshape{{7, 7, -1}}  // [392] becomes [7, 7, 8]
 class Reshape final : public LayerOf<Reshape> {
  public:
   // The extents of one sample. Those that do not fit are refused where the layer is called.
@@ -37,7 +39,9 @@ class Reshape final : public LayerOf<Reshape> {
   std::vector<std::int64_t> extents_;
 };
 
-// Axis i of the output is axis order[i] of the input, counted from 1 as in Keras: Permute{{2, 1}} transposes.
+// Axis i of the output is axis order[i] of the input, counted from 1 as in Keras.
+//
+//   Permute{{2, 1}}  // transposes: [3, 5] becomes [5, 3]
 class Permute final : public LayerOf<Permute> {
  public:
   // Throws Error{invalid_argument} for an axis below 1. Others that do not fit are refused where the layer is
@@ -54,7 +58,9 @@ class Permute final : public LayerOf<Permute> {
   std::vector<std::int64_t> order_;
 };
 
-// [features] becomes [count, features].
+// Repeats a row as the steps of a sequence: [features] becomes [count, features].
+//
+//   RepeatVector{4}  // [8] becomes [4, 8]
 class RepeatVector final : public LayerOf<RepeatVector> {
  public:
   // Throws Error{invalid_argument} unless the count is in [1, kMaximumExtent].
@@ -87,7 +93,9 @@ struct Margins2D {
   std::int64_t right;   // columns after
 };
 
-// Zeros around an image [height, width, channels].
+// Zeros around an image [height, width, channels], for a convolution that is to reach its border.
+//
+//   ZeroPadding2D{{1, 2}}  // [8, 8, 3] becomes [10, 12, 3]
 class ZeroPadding2D final : public LayerOf<ZeroPadding2D> {
  public:
   // Throws Error{invalid_argument} for a negative margin.
@@ -103,7 +111,10 @@ class ZeroPadding2D final : public LayerOf<ZeroPadding2D> {
   Margins2D margins_;
 };
 
-// An image [height, width, channels] without its margins.
+// An image [height, width, channels] without its margins. An image that is not larger than they are is refused where
+// the layer is called.
+//
+//   Cropping2D{2}  // [28, 28, 1] becomes [24, 24, 1]
 class Cropping2D final : public LayerOf<Cropping2D> {
  public:
   // Throws Error{invalid_argument} for a negative margin.
@@ -155,7 +166,10 @@ class UpSampling2D final : public LayerOf<UpSampling2D> {
   Interpolation interpolation_;
 };
 
-// input * scale + offset, without weights.
+// input * scale + offset, without weights. It may be the first layer, so that a program which uses the model need not
+// know how its inputs were scaled.
+//
+//   Rescaling{1.0F / 255}  // the bytes of a picture become numbers from 0 to 1
 class Rescaling final : public LayerOf<Rescaling> {
  public:
   // Throws Error{invalid_argument} unless both are finite.

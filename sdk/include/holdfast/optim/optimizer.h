@@ -4,6 +4,8 @@
 // to step lies in its slots: arenas with the layout of the parameters, which start as zeros and belong
 // to the training state.
 //
+//   Trainer trainer(replica, model, SGD{{.learning_rate = 0.1F, .momentum = 0.9F}}, MeanSquaredError{});
+//
 // Optimizers are immutable; any thread may use the same one. An update treats each element on its own,
 // with operations that IEEE 754 rounds in one way. So the bits do not depend on how an arena is cut
 // into ranges. One that needs_whole_arrays() adds in an order that follows from their sizes. Where parameter, gradient
@@ -38,6 +40,20 @@ struct ParameterArray {
 // The base class of all optimizers. A rule of your own is best described with described_optimizer.h: then CPUs and
 // devices compute it in one pass. A class that derives from Optimizer itself computes on the host. On a device it is
 // called with copies of the arrays, which takes time in each step and no other code; a line of the log says so.
+//
+//   class SignDescent final : public Optimizer {
+//    public:
+//     std::string name() const override { return "sign_descent"; }
+//     std::string configuration() const override { return R"({"kind":"mine.sign_descent","rate":0.01})"; }
+//     std::unique_ptr<Optimizer> clone() const override { return std::make_unique<SignDescent>(*this); }
+//     std::vector<std::string> slot_names() const override { return {}; }
+//     void update(std::int64_t, std::span<float> parameters, std::span<const float> gradients,
+//                 std::span<const std::span<float>>) const override {
+//       for (std::size_t i = 0; i < parameters.size(); ++i) {
+//         parameters[i] -= gradients[i] > 0 ? 0.01F : gradients[i] < 0 ? -0.01F : 0.0F;
+//       }
+//     }
+//   };
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -178,7 +178,7 @@ class Callback {
 
   // The first call of a fit(), before its first step.
   virtual void on_fit_begin(TrainingContext&) {}
-  // Before the first step of an epoch.
+  // Called before the first step of an epoch.
   virtual void on_epoch_begin(TrainingContext&) {}
   // `logs` holds the means over the steps of this epoch so far.
   virtual void on_step_end(TrainingContext&, const Logs&) {}

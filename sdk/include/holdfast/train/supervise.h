@@ -44,7 +44,8 @@ enum class DeviceKind {
   cuda,  // GPUs of NVIDIA, with the CUDA back end
 };
 
-// A run has these options until it ends. Their members have the meaning of those of RecoveryOptions where names agree.
+// A run has these options until it ends. A member that RecoveryOptions has, too, means the same there, and has the
+// default that it has there (holdfast/base/recovery_options.h).
 struct SuperviseOptions {
   // There is one replica for each device of `devices`, such as "cuda:0", "cuda:1". A device may be listed several
   // times. When the list is empty there are `replicas` of them. When that is 0 too, there is one for every device of
@@ -53,14 +54,14 @@ struct SuperviseOptions {
   std::vector<std::string> devices{};  // "cpu", "cuda:0", ...
   int replicas = 0;                    // without `devices`
 
-  // Of products of matrices on GPUs. On CPUs any value but f32 is refused with Error{invalid_argument}.
+  // How exactly GPUs multiply matrices. On CPUs any value but f32 is refused with Error{invalid_argument}.
   Precision precision = Precision::f32;
 
   // Further processes. They load data, build the model and then wait to take the place of a replica at once.
-  int spares = 0;
-  WhenLost when_lost = WhenLost::shrink;              // see WhenLost
-  RecoverFrom recover_from = RecoverFrom::survivors;  // see RecoverFrom
-  WhenSlow when_slow = WhenSlow::report;              // see WhenSlow
+  int spares = RecoveryOptions{}.spares;
+  WhenLost when_lost = RecoveryOptions{}.when_lost;           // see WhenLost
+  RecoverFrom recover_from = RecoveryOptions{}.recover_from;  // see RecoverFrom
+  WhenSlow when_slow = RecoveryOptions{}.when_slow;           // see WhenSlow
 
   // Steps between copies of the state into memory of the watchdog. When all replicas die at once, at most as many steps
   // are computed again. 0: as often as takes half a percent of the time.
@@ -108,12 +109,14 @@ struct SuperviseOptions {
   // Reduction::fastest with another number of replicas. Such a start is refused unless this is set.
   bool accept_other_arithmetic = false;
 
-  int max_restarts = 20;  // within restart_window; one failure more ends the run with its cause
-  std::chrono::milliseconds restart_window = std::chrono::minutes(10);  // in which max_restarts are counted
+  // Within restart_window. One failure more ends the run with its cause.
+  int max_restarts = RecoveryOptions{}.max_restarts;
+  // In which max_restarts are counted.
+  std::chrono::milliseconds restart_window = RecoveryOptions{}.restart_window;
   // A device where one process after the other failed is left out, where there is another device. After this time a new
   // process tries it while the others train. The time doubles with each further failure, up to two hours.
   // `holdfast scale` has the device tried at once.
-  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
+  std::chrono::milliseconds place_rest = RecoveryOptions{}.place_rest;
   // Whether the successor of a failed process waits until the kernel has confirmed the end of that process, for at most
   // 30 s. A device with little memory cannot hold both. Empty: true on devices that are not CPUs.
   std::optional<bool> start_when_gone{};
@@ -127,10 +130,11 @@ struct SuperviseOptions {
   // block for less than this, as an upload does; the other replicas wait. Empty: hang_after where that is given,
   // otherwise 10 minutes.
   std::optional<std::chrono::milliseconds> callback_timeout{};
-  std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // without progress, while a process starts
+  // How long a process that starts may be without progress.
+  std::chrono::milliseconds start_timeout = RecoveryOptions{}.start_timeout;
   // From SIGINT, SIGTERM, SIGUSR1 or SIGHUP (unless SIGHUP is ignored, as by nohup) until replicas that have not left
   // are killed. A second signal, 1 s or more after the first, kills them at once.
-  std::chrono::milliseconds stop_grace = std::chrono::seconds(25);
+  std::chrono::milliseconds stop_grace = RecoveryOptions{}.stop_grace;
 
   // The least that all processes of the run write to standard error. LogLevel::warning has a line for each failure,
   // LogLevel::debug everything that the watchdog decides. Empty: as set_log_level() has it, by default LogLevel::info.

@@ -37,7 +37,8 @@ struct TrainingMemory {
   // For all shards that are computed at once: arrays between layers, gradients of outputs, samples that are converted,
   // the workspace of kernels, and what losses and metrics compute.
   std::size_t passes = 0;
-  // In a run with a run directory: the copy of the state for a savepoint, and the one for the memory snapshot.
+  // The copy of the state for a savepoint, and the one for the memory snapshot. Only a run with a run directory has
+  // them.
   std::size_t saving = 0;
 
   std::size_t total() const { return state + gradients + samples + passes + saving; }  // in bytes

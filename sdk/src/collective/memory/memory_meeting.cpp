@@ -1,5 +1,3 @@
-// Blocks stay from generation to generation. New memory would cost more than a whole step of a small model.
-
 #include "collective/memory/memory_meeting.h"
 
 #include <utility>
@@ -17,19 +15,8 @@ std::shared_ptr<MemoryMeeting> MemoryMeeting::alone() {
       });
 }
 
-void MemoryMeeting::prepare(const CommunicatorShape& shape, int used_slots) {
-  blocks_ =
-      std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", MemoryCommunicator::blocks_bytes(shape)));
-  MemoryCommunicator::touch_blocks(shape, blocks_->writable(), used_slots);
-}
-
 std::unique_ptr<Communicator> MemoryMeeting::connect(const CommunicatorShape& shape) {
-  // A program without a run directory prepares nothing, and its Trainers may be of different sizes.
-  const std::size_t bytes = MemoryCommunicator::blocks_bytes(shape);
-  if (!blocks_ || blocks_->size_bytes() < bytes) {
-    blocks_ = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", bytes));
-  }
-  return std::make_unique<MemoryCommunicator>(shape, exchange_(shape, blocks_));
+  return std::make_unique<MemoryCommunicator>(shape, exchange_(shape, blocks_.blocks_for(shape)));
 }
 
 }  // namespace holdfast

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "collective/meeting.h"
+#include "collective/memory/kept_blocks.h"
 #include "collective/memory/memory_communicator.h"
 #include "holdfast/base/shared_memory.h"
 
@@ -21,12 +22,12 @@ class MemoryMeeting final : public Meeting {
   // A meeting of one rank.
   static std::shared_ptr<MemoryMeeting> alone();
 
-  void prepare(const CommunicatorShape& shape, int used_slots) override;
+  void prepare(const CommunicatorShape& shape, int used_slots) override { blocks_.prepare(shape, used_slots); }
   std::unique_ptr<Communicator> connect(const CommunicatorShape& shape) override;
 
  private:
   const Exchange exchange_;
-  std::shared_ptr<SharedMemory> blocks_;  // of this rank, in every generation
+  KeptBlocks blocks_;
 };
 
 }  // namespace holdfast

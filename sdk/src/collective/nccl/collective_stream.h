@@ -46,7 +46,7 @@ class CollectiveStream {
 
   // Begins a new were_finite(): resets it to true.
   virtual void begin_sums() = 0;
-  // Queues a sum. It has the operations of add_in_order() in memory_communicator.h, and thus the same bits.
+  // Queues a sum. It has the operations of add_in_order() in ordered_add.h, and thus the same bits.
   virtual void add_in_order(const OrderedSum& sum) = 0;
 
   // Records the end of everything that is queued here so far.

@@ -16,7 +16,7 @@
 // survivors of a failure. No operation of a rank may still run when a peer aborts, so a caller must have a barrier
 // after each operation.
 //
-// For one thread. After an Error the replica exits and is replaced; after GenerationEnded it goes on.
+// One thread uses it. After an Error the replica exits and is replaced; after GenerationEnded it goes on.
 // See docs/decisions/nccl.md.
 
 #include <chrono>

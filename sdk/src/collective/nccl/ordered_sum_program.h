@@ -1,7 +1,7 @@
 #pragma once
 
 // The shard tree's order in the form that a kernel follows, and the additions themselves. Host and device compile the
-// same source. For each element the additions are those of add_in_order() in memory_communicator.h, so both give the
+// same source. For each element the additions are those of add_in_order() in ordered_add.h, so both give the
 // same bits.
 
 #include <cstddef>

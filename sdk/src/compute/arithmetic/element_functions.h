@@ -27,6 +27,7 @@ HOLDFAST_HOST_DEVICE inline float gelu_tanh_slope(float x) {
   return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * kRoot * (1 + 3 * 0.044715F * x * x);
 }
 
+// With s = sigmoid(x): the derivative of x s is s + x s (1 - s).
 HOLDFAST_HOST_DEVICE inline float silu_slope(float x) {
   const float s = Sigmoid::value(x);
   return s * (1 + x * (1 - s));

@@ -29,24 +29,31 @@ inline constexpr float kLogOf2Low = 1.42860682030941723e-6F;
 // To add and subtract it rounds a float, of up to 2^22, to a whole number, which then is in the low bits of the sum.
 inline constexpr float kRoundingShift = 0x1.8p23F;
 
+// The series are templates, because AVX-512 has vectors for their numbers (cpu/kernels/avx512_functions.h).
+
 // e^x = 2^n e^r with n as an integer in the low bits of a float, and e^r from sqrt(1/2) to sqrt(2).
 struct ExponentialParts {
   float shifted_n;
   float e_to_r;
 };
 
+// e^r for |r| <= log(2) / 2.
+template <class Number>
+HOLDFAST_HOST_DEVICE inline Number exponential_series(Number r) {
+  // (e^r - 1 - r) / r^2
+  Number p = r * 0.00139262033616F + 0.00836319488242F;
+  p = p * r + 0.0416665544984F;
+  p = p * r + 0.166665768946F;
+  p = p * r + 0.5F;
+  return (p * (r * r) + r) + 1.0F;
+}
+
 HOLDFAST_HOST_DEVICE inline ExponentialParts exponential_parts(float x) {
   // x = n log(2) + r with |r| <= log(2) / 2
   const float shifted = x * kLog2OfE + kRoundingShift;
   const float n = shifted - kRoundingShift;
   const float r = (x - n * kLogOf2High) - n * kLogOf2Low;
-  // (e^r - 1 - r) / r^2
-  float p = 0.00139262033616F;
-  p = p * r + 0.00836319488242F;
-  p = p * r + 0.0416665544984F;
-  p = p * r + 0.166665768946F;
-  p = p * r + 0.5F;
-  return {shifted, (p * (r * r) + r) + 1.0F};
+  return {shifted, exponential_series(r)};
 }
 
 // e^x; 0 from -104 down, infinite from 89 up.
@@ -133,51 +140,73 @@ HOLDFAST_HOST_DEVICE inline float logarithm_of_one_plus(float x) {
   return x < kInfiniteFloat ? result : x;
 }
 
+// (tanh(x) - x) / x^3 as a function of x^2. It is as exact as x for small x, where 1 - 2 / (e^2x + 1) is not.
+template <class Number>
+HOLDFAST_HOST_DEVICE inline Number tangent_series(Number square) {
+  Number p = square * -0.00604516509652F + 0.0209613291086F;
+  p = p * square - 0.0538432631753F;
+  p = p * square + 0.133327188456F;
+  return p * square - 0.333333284333F;
+}
+
 HOLDFAST_HOST_DEVICE inline float hyperbolic_tangent(float x) {
   const float magnitude = absolute(x);
   const float square = x * x;
-  // (tanh(x) - x) / x^3 as a function of x^2. It is as exact as x for small x, where 1 - 2 / (e^2x + 1) is not.
-  float p = -0.00604516509652F;
-  p = p * square + 0.0209613291086F;
-  p = p * square - 0.0538432631753F;
-  p = p * square + 0.133327188456F;
-  p = p * square - 0.333333284333F;
-  const float small = magnitude + magnitude * square * p;
+  const float small = magnitude + magnitude * square * tangent_series(square);
   // From 40 on tanh is 1 in float. The sum of a small x shows a NaN.
   const float large = 1.0F - 2.0F / (exponential_near<0>(2.0F * at_most_positive(magnitude, 40.0F)) + 1.0F);
   return with_sign_of(magnitude >= 0.625F ? large : small, x);
 }
 
-// log(1 - erf(|x|)) where |x| is at least 0.92. A function of its own, because loops compute it ahead of the rest
-// (activations.h).
+// From here on erf(x) is 1 - e^Q(x), and x + x P(x^2) below. kErrorNear and kErrorFar are the coefficients of P and Q,
+// by their powers.
+inline constexpr float kErrorFarFrom = 0.92F;
+// From here on erf is 1 in float.
+inline constexpr float kErrorIsOneFrom = 4.0F;
+inline constexpr float kErrorNear0 = 0.128379149693F;
+inline constexpr float kErrorNear1 = -0.376124929873F;
+inline constexpr float kErrorNear2 = 0.11281796526F;
+inline constexpr float kErrorNear3 = -0.0267655606516F;
+inline constexpr float kErrorNear4 = 0.00499123123369F;
+inline constexpr float kErrorNear5 = -0.000597925806004F;
+inline constexpr float kErrorFar0 = 0.000320441531277F;
+inline constexpr float kErrorFar1 = -1.13023761637F;
+inline constexpr float kErrorFar2 = -0.631814516659F;
+inline constexpr float kErrorFar3 = -0.110094480828F;
+inline constexpr float kErrorFar4 = 0.0264310176034F;
+inline constexpr float kErrorFar5 = -0.00476357524915F;
+inline constexpr float kErrorFar6 = 0.000597743471961F;
+inline constexpr float kErrorFar7 = -4.61779127904e-5F;
+inline constexpr float kErrorFar8 = 1.6435696536e-6F;
+
+// log(1 - erf(|x|)) where |x| is at least kErrorFarFrom. A function of its own, because loops compute it ahead of the
+// rest (activations.h).
 HOLDFAST_HOST_DEVICE inline float error_exponent(float x) {
-  // From 4 on erf is 1 in float.
-  const float bounded = at_most_positive(absolute(x), 4.0F);
-  float q = 1.6435696536e-6F;
-  q = q * bounded - 4.61779127904e-5F;
-  q = q * bounded + 0.000597743471961F;
-  q = q * bounded - 0.00476357524915F;
-  q = q * bounded + 0.0264310176034F;
-  q = q * bounded - 0.110094480828F;
-  q = q * bounded - 0.631814516659F;
-  q = q * bounded - 1.13023761637F;
-  return q * bounded + 0.000320441531277F;
+  const float bounded = at_most_positive(absolute(x), kErrorIsOneFrom);
+  float q = kErrorFar8;
+  q = q * bounded + kErrorFar7;
+  q = q * bounded + kErrorFar6;
+  q = q * bounded + kErrorFar5;
+  q = q * bounded + kErrorFar4;
+  q = q * bounded + kErrorFar3;
+  q = q * bounded + kErrorFar2;
+  q = q * bounded + kErrorFar1;
+  return q * bounded + kErrorFar0;
 }
 
 // erf(x), of x and error_exponent(x).
 HOLDFAST_HOST_DEVICE inline float error_of(float x, float exponent) {
   const float magnitude = absolute(x);
   const float square = x * x;
-  // erf(x) / x - 1 as a function of x^2
-  float p = -0.000597925806004F;
-  p = p * square + 0.00499123123369F;
-  p = p * square - 0.0267655606516F;
-  p = p * square + 0.11281796526F;
-  p = p * square - 0.376124929873F;
-  p = p * square + 0.128379149693F;
+  float p = kErrorNear5;
+  p = p * square + kErrorNear4;
+  p = p * square + kErrorNear3;
+  p = p * square + kErrorNear2;
+  p = p * square + kErrorNear1;
+  p = p * square + kErrorNear0;
   const float small = magnitude + magnitude * p;
   const float large = 1.0F - exponential_near<0>(exponent);
-  return with_sign_of(magnitude >= 0.92F ? large : small, x);
+  return with_sign_of(magnitude >= kErrorFarFrom ? large : small, x);
 }
 
 HOLDFAST_HOST_DEVICE inline float error_function(float x) {

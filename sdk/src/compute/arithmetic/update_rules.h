@@ -21,10 +21,11 @@ enum class UpdateRule {
 };
 inline constexpr int kUpdateRules = 9;
 
-// Of a rule, in its own order.
+// A rule has at most so many numbers and slots, each in the rule's own order.
 inline constexpr int kMostRuleNumbers = 6;
 inline constexpr int kMostRuleSlots = 3;
 
+// What an update reads and writes of one element. T is float, or a symbol.
 template <class T>
 struct RuleElement {
   T parameter;

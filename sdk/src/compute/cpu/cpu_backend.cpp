@@ -67,6 +67,11 @@ class CpuBackend : public Backend {
     return make_cpu_batch_normalization(context_, shape, use);
   }
 
+  std::unique_ptr<BatchedProductOperation> batched_product(const BatchedProductShape& shape) override {
+    const ThreadCount threads(context_.threads());
+    return make_cpu_batched_product(context_, shape);
+  }
+
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     return make_cpu_dropout(context_, shape, draws_);
   }

@@ -10,6 +10,8 @@
 namespace holdfast::compute {
 
 std::unique_ptr<DenseOperation> make_cpu_dense(CpuContext& context, const DenseShape& shape, Use use);
+std::unique_ptr<BatchedProductOperation> make_cpu_batched_product(CpuContext& context,
+                                                                  const BatchedProductShape& shape);
 std::unique_ptr<ConvolutionOperation> make_cpu_convolution(CpuContext& context, const ConvolutionShape& shape, Use use);
 std::unique_ptr<PoolingOperation> make_cpu_pooling(CpuContext& context, const PoolingShape& shape, Use use);
 std::unique_ptr<ActivationOperation> make_cpu_activation(const CpuContext& context, const ActivationShape& shape);

@@ -114,7 +114,7 @@ void Primitive::place_in_scratch() {
     slot.scratch_offset = round_up(end);
     end = slot.scratch_offset + slot.primitives.get_desc().get_size();
   }
-  // For the largest primitive: they all use the same block.
+  // The block is as large as the largest primitive needs: they all use it.
   context_->reserve_scratch(end);
 }
 

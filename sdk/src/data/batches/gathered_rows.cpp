@@ -12,7 +12,7 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kFloatsOfLine = 64 / sizeof(float);
-// Of a longer row the processor finds the rest by itself.
+// The processor finds the rest of a longer row by itself.
 constexpr std::size_t kMostAskedFloats = 4096 / sizeof(float);
 constexpr std::size_t kRowsAhead = 4;
 

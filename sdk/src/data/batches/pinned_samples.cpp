@@ -14,7 +14,7 @@
 namespace holdfast {
 namespace {
 
-// At most a quarter of the memory of the host.
+// Pinned samples may take at most a quarter of the memory of the host.
 bool is_little_enough(std::size_t bytes) {
   const auto host_bytes =
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

@@ -15,7 +15,7 @@ namespace holdfast {
 
 class ResidentSamples {
  public:
-  // For a data set with keep_on_device(). Blocks until the samples are on the device. The memory space
+  // The data set has keep_on_device(). Blocks until the samples are on the device. The memory space
   // must outlive this object. Throws Error{out_of_memory} that says how much memory is missing.
   ResidentSamples(const Dataset& dataset, MemorySpace& memory);
 

@@ -134,7 +134,7 @@ class CachedOutputsStage final : public ChainedStage {
   throw Error(ErrorCode::invalid_argument, "cached_outputs() " + sentence);
 }
 
-// By position, shape and type. Names need not match, as in training: plain data sets have none.
+// Compares by position, shape and type. Names need not match, as in training: plain data sets have none.
 void check_arrays(const Model& part, const Dataset& data) {
   const auto listed = [](const auto& arrays, const auto& spec_of) {
     std::vector<std::string> texts;

@@ -109,14 +109,13 @@ class Stage {
                             std::span<float> targets) const;
 
   virtual StageKind kind() const = 0;
-  // For a feature map: the name that the application gave it. Maps with one name make the same
-  // features.
+  // The name that the application gave a feature map. Maps with one name make the same features.
   virtual std::string map_name() const { return {}; }
-  // For a source: a text that is equal for equal samples, wherever they were read from.
+  // The text of a source, which is equal for equal samples, wherever they were read from.
   virtual std::string content() const { return {}; }
-  // For a source. The arrays never move.
+  // The arrays of a source. They never move.
   virtual SourceArrays arrays() const { return {}; }
-  // For skip_bad(): what it left out.
+  // What skip_bad() left out.
   virtual const SkippedSamples* skipped() const { return nullptr; }
   // Appends descriptions of all stages before and of this one to the JSON array `stages`.
   virtual void describe(nlohmann::ordered_json& stages) const = 0;

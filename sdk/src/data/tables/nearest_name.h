@@ -9,7 +9,7 @@
 namespace holdfast {
 
 // The name with the smallest distance from `asked`: how many letters must be inserted, removed or replaced, where case
-// counts half. Of several, the first. Empty without names.
+// counts half. If several are as near, the first. Empty without names.
 std::string nearest_name(std::string_view asked, std::span<const std::string> names);
 
 }  // namespace holdfast

@@ -71,7 +71,8 @@ TextSplit Text::split(double for_validation) const {
   }
   const auto wanted = static_cast<std::int64_t>(std::floor(for_validation * static_cast<double>(size_)));
   const std::int64_t validation = std::clamp<std::int64_t>(wanted, 1, size_ - 1);
-  // From the end, one unit at a time. The loop body steps over a whole character, so the cut never lies within one.
+  // Units are counted from the end, one at a time. The loop body steps over a whole character, so the cut never lies
+  // within one.
   std::size_t begin = content_.size();
   for (std::int64_t units = 0; units < validation; ++units) {
     do --begin;

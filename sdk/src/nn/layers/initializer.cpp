@@ -102,7 +102,10 @@ std::vector<std::string_view> split_at_commas(std::string_view text) {
 std::string call_text(std::string_view function, std::span<const float> numbers) {
   std::string text;
   // json_number() writes the fewest digits that give the same float again, so a file brings back the same bits.
-  for (const float number : numbers) text += (text.empty() ? "" : ",") + json_number(number);
+  for (const float number : numbers) {
+    if (!text.empty()) text += ',';
+    text += json_number(number);
+  }
   return fmt::format("{}({})", function, text);
 }
 

@@ -17,6 +17,7 @@
 #include "holdfast/nn/activation_layer.h"
 #include "holdfast/nn/adaptive_pooling.h"
 #include "holdfast/nn/advanced_activations.h"
+#include "holdfast/nn/attention.h"
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
@@ -33,10 +34,13 @@
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/merge_layers.h"
+#include "holdfast/nn/multi_head_attention.h"
 #include "holdfast/nn/noise_layers.h"
 #include "holdfast/nn/normalization.h"
 #include "holdfast/nn/padding_layers.h"
 #include "holdfast/nn/pooling_layers.h"
+#include "holdfast/nn/position_embedding.h"
+#include "holdfast/nn/recurrent_layers.h"
 #include "holdfast/nn/shape_layers.h"
 #include "holdfast/nn/spatial_dropout.h"
 #include "holdfast/nn/transposed_convolution_layers.h"
@@ -66,12 +70,15 @@ constexpr std::array kLayers = {
     registration<AdaptiveAveragePooling>("AdaptiveAveragePooling"),
     registration<AdaptiveMaxPooling>("AdaptiveMaxPooling"),
     registration<Add>("Add"),
+    registration<AdditiveAttention>("AdditiveAttention"),
     registration<AlphaDropout>("AlphaDropout"),
+    registration<Attention>("Attention"),
     registration<Average>("Average"),
     registration<AveragePooling1D>("AveragePooling1D"),
     registration<AveragePooling2D>("AveragePooling2D"),
     registration<AveragePooling3D>("AveragePooling3D"),
     registration<BatchNormalization>("BatchNormalization"),
+    registration<Bidirectional>("Bidirectional"),
     registration<Concatenate>("Concatenate"),
     registration<Conv1D>("Conv1D"),
     registration<Conv1DTranspose>("Conv1DTranspose"),
@@ -91,11 +98,14 @@ constexpr std::array kLayers = {
     registration<EinsumDense>("EinsumDense"),
     registration<Embedding>("Embedding"),
     registration<Flatten>("Flatten"),
+    registration<GRU>("GRU"),
     registration<GaussianDropout>("GaussianDropout"),
     registration<GaussianNoise>("GaussianNoise"),
     registration<GlobalAveragePooling>("GlobalAveragePooling"),
     registration<GlobalMaxPooling>("GlobalMaxPooling"),
     registration<GroupNormalization>("GroupNormalization"),
+    registration<GroupQueryAttention>("GroupQueryAttention"),
+    registration<LSTM>("LSTM"),
     registration<LayerNormalization>("LayerNormalization"),
     registration<LeakyReLU>("LeakyReLU"),
     registration<MaxPooling1D>("MaxPooling1D"),
@@ -103,19 +113,24 @@ constexpr std::array kLayers = {
     registration<MaxPooling3D>("MaxPooling3D"),
     registration<Maximum>("Maximum"),
     registration<Minimum>("Minimum"),
+    registration<MultiHeadAttention>("MultiHeadAttention"),
     registration<Multiply>("Multiply"),
     registration<Normalization>("Normalization"),
     registration<OperationLayer>("Operation"),
     registration<PReLU>("PReLU"),
     registration<Permute>("Permute"),
+    registration<PositionEmbedding>("PositionEmbedding"),
     registration<RMSNormalization>("RMSNormalization"),
     registration<ReLU>("ReLU"),
     registration<RepeatVector>("RepeatVector"),
     registration<Rescaling>("Rescaling"),
     registration<Reshape>("Reshape"),
     registration<ReversibleEmbedding>("ReversibleEmbedding"),
+    registration<RotaryEmbedding>("RotaryEmbedding"),
     registration<SeparableConv1D>("SeparableConv1D"),
     registration<SeparableConv2D>("SeparableConv2D"),
+    registration<SimpleRNN>("SimpleRNN"),
+    registration<SinePositionEncoding>("SinePositionEncoding"),
     registration<Softmax>("Softmax"),
     registration<SpatialDropout1D>("SpatialDropout1D"),
     registration<SpatialDropout2D>("SpatialDropout2D"),

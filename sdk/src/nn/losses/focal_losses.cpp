@@ -3,11 +3,9 @@
 
 #include "holdfast/nn/focal_losses.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/loss_values.h"
 #include "nn/losses/softmax_row.h"
@@ -22,13 +20,17 @@ std::string common_options(std::string_view loss, const auto& options, float hig
   check_range(loss, "alpha", options.alpha, 0, highest_alpha);
   check_range(loss, "gamma", options.gamma, 0, kUnbounded);
   check_range(loss, "label_smoothing", options.label_smoothing, 0, 1);
-  return fmt::format(R"("alpha":{},"gamma":{},"from_logits":{},"label_smoothing":{})", json_number(options.alpha),
-                     json_number(options.gamma), options.from_logits, json_number(options.label_smoothing));
+  return JsonObject()
+      .number("alpha", options.alpha)
+      .number("gamma", options.gamma)
+      .boolean("from_logits", options.from_logits)
+      .number("label_smoothing", options.label_smoothing)
+      .members();
 }
 
 std::string binary_options(const BinaryFocalCrossentropyOptions& options) {
   const std::string common = common_options("binary_focal_crossentropy", options, 1);
-  return fmt::format(R"("apply_class_balancing":{},{})", options.apply_class_balancing, common);
+  return JsonObject().boolean("apply_class_balancing", options.apply_class_balancing).append(common).members();
 }
 
 void check_activation_of(const std::string& loss, const auto& options, std::optional<Activation> last,

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/loss_values.h"
@@ -21,7 +21,7 @@ std::string option_of(float q) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} was given .q = {}; it is a number between 0 and 1", kWhat, q));
   }
-  return fmt::format(R"("q":{})", json_number(q));
+  return JsonObject().number("q", q).members();
 }
 
 }  // namespace

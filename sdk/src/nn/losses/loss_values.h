@@ -39,7 +39,7 @@ Value places(const Value& x);
 Value counted(const Value& x, std::int64_t count);
 // These numbers for each sample of x, in the shape [numbers].
 Value constants(const Value& x, std::span<const float> numbers);
-// 1 at the first of the largest elements along the last axis, else 0. Of a row with a NaN, all are 0.
+// 1 at the first of the largest elements along the last axis, else 0. A row with a NaN becomes zeros.
 Value first_largest(const Value& x);
 // 1 where the place of an output is that of the target, a class number, else 0. Axes of extent 1 at the end of the
 // targets do not matter.

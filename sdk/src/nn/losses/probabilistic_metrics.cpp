@@ -3,11 +3,9 @@
 
 #include "holdfast/nn/probabilistic_metrics.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "nn/losses/loss_values.h"
 #include "nn/losses/softmax_row.h"
 
@@ -16,12 +14,14 @@ namespace {
 
 std::string checked_options(std::string_view what, const CrossentropyMetricOptions& options) {
   check_range(what, "label_smoothing", options.label_smoothing, 0, 1);
-  return fmt::format(R"("from_logits":{},"label_smoothing":{})", options.from_logits,
-                     json_number(options.label_smoothing));
+  return JsonObject()
+      .boolean("from_logits", options.from_logits)
+      .number("label_smoothing", options.label_smoothing)
+      .members();
 }
 
 std::string logits_option(const SparseCrossentropyMetricOptions& options) {
-  return fmt::format(R"("from_logits":{})", options.from_logits);
+  return JsonObject().boolean("from_logits", options.from_logits).members();
 }
 
 }  // namespace
@@ -73,7 +73,8 @@ std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) 
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
 }
 
-// Of the mean over the whole epoch. A mean of the perplexities of batches would depend on how samples are cut.
+// The exponential is taken of the mean over the whole epoch. A mean of the perplexities of batches would depend on how
+// samples are cut.
 double Perplexity::result(std::span<const double> sums, double weight) const {
   return std::exp(sums[0] / weight);
 }

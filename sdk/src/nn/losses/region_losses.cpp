@@ -1,10 +1,8 @@
 #include "holdfast/nn/region_losses.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "nn/losses/loss_values.h"
 
 namespace holdfast::losses {
@@ -12,15 +10,18 @@ namespace {
 
 // Keras's null are all axes of a batch, which is another loss.
 std::string axis_member(const AxisList& axis) {
-  return fmt::format(R"("axis":[{}])", fmt::join(axis, ","));
+  return JsonObject().integers("axis", axis).members();
 }
 
 std::string tversky_options(const TverskyOptions& options) {
   constexpr auto kNoUpperBound = std::numeric_limits<float>::infinity();
   check_range("tversky", "alpha", options.alpha, 0, kNoUpperBound);
   check_range("tversky", "beta", options.beta, 0, kNoUpperBound);
-  return fmt::format(R"("alpha":{},"beta":{},{})", json_number(options.alpha), json_number(options.beta),
-                     axis_member(options.axis));
+  return JsonObject()
+      .number("alpha", options.alpha)
+      .number("beta", options.beta)
+      .append(axis_member(options.axis))
+      .members();
 }
 
 // A sample without axes is one number, which is its own sum.

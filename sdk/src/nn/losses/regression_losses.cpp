@@ -3,9 +3,7 @@
 
 #include "holdfast/nn/regression_losses.h"
 
-#include <fmt/format.h>
-
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "nn/losses/loss_values.h"
 
 namespace holdfast::losses {
@@ -13,7 +11,7 @@ namespace {
 
 std::string checked_huber(const HuberOptions& options) {
   check_above_zero("huber", "delta", options.delta);
-  return fmt::format(R"("delta":{})", json_number(options.delta));
+  return JsonObject().number("delta", options.delta).members();
 }
 
 }  // namespace
@@ -64,7 +62,7 @@ Value KLDivergence::losses(const Value& outputs, const Value& targets) const {
 }
 
 CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options)
-    : BuiltInLoss("cosine_similarity", fmt::format(R"("axis":{})", options.axis)), options_(options) {}
+    : BuiltInLoss("cosine_similarity", JsonObject().integer("axis", options.axis).members()), options_(options) {}
 
 Value CosineSimilarity::losses(const Value& outputs, const Value& targets) const {
   // Training makes a loss smaller, and similar vectors have a large similarity. The metric has the other sign.

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/loss_values.h"
 
@@ -26,9 +27,10 @@ std::string r2_options(const R2ScoreOptions& options) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("R2Score: num_regressors is at least 0, not {}", options.num_regressors));
   }
-  std::string text = fmt::format(R"("class_aggregation":{})", text_of(options.class_aggregation));
-  if (options.num_regressors > 0) text += fmt::format(R"(,"num_regressors":{})", options.num_regressors);
-  return text;
+  JsonObject object;
+  object.value("class_aggregation", text_of(options.class_aggregation));
+  if (options.num_regressors > 0) object.integer("num_regressors", options.num_regressors);
+  return object.members();
 }
 
 // Keras's for so many samples. Without more samples than regressors the score stays as it is, since the divisor would
@@ -105,7 +107,7 @@ std::vector<Value> LogCoshError::sums(const Value& outputs, const Value& targets
 }
 
 CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)
-    : BuiltInMetric("cosine_similarity", options.name, fmt::format(R"("axis":{})", options.axis)),
+    : BuiltInMetric("cosine_similarity", options.name, JsonObject().integer("axis", options.axis).members()),
       axis_(options.axis) {}
 
 std::vector<Value> CosineSimilarity::sums(const Value& outputs, const Value& targets) const {
@@ -113,7 +115,7 @@ std::vector<Value> CosineSimilarity::sums(const Value& outputs, const Value& tar
 }
 
 PearsonCorrelation::PearsonCorrelation(const CorrelationOptions& options)
-    : BuiltInMetric("pearson_correlation", options.name, fmt::format(R"("axis":{})", options.axis)),
+    : BuiltInMetric("pearson_correlation", options.name, JsonObject().integer("axis", options.axis).members()),
       axis_(options.axis) {}
 
 std::vector<Value> PearsonCorrelation::sums(const Value& outputs, const Value& targets) const {
@@ -124,7 +126,7 @@ std::vector<Value> PearsonCorrelation::sums(const Value& outputs, const Value& t
 }
 
 ConcordanceCorrelation::ConcordanceCorrelation(const CorrelationOptions& options)
-    : BuiltInMetric("concordance_correlation", options.name, fmt::format(R"("axis":{})", options.axis)),
+    : BuiltInMetric("concordance_correlation", options.name, JsonObject().integer("axis", options.axis).members()),
       axis_(options.axis) {}
 
 std::vector<Value> ConcordanceCorrelation::sums(const Value& outputs, const Value& targets) const {

@@ -69,7 +69,7 @@ struct ModelDescription {
   const ArenaLayout& layout_of(const WeightPlace& place) const { return place.is_in_buffers ? buffers : parameters; }
   // The layers and calls alone, to be lowered anew.
   ModelDescription without_graphs() const;
-  // Of the arrays of updates, all together: the floats that a shard adds to the statistics of the batch.
+  // How many floats a shard adds to the statistics of the batch: those of all arrays of updates.
   std::size_t contribution_count() const;
   // What a plan for so many samples is made of. Refers to this description.
   MemoryOptions memory_options(std::int64_t samples) const {

@@ -16,6 +16,7 @@ namespace holdfast {
 
 namespace {
 
+// It refers to the model and its arenas, so that listing weights copies none.
 struct NamedWeight {
   const Shape* shape = nullptr;
   std::span<const float> values;
@@ -51,6 +52,7 @@ ModelWeights::Values weights_by_name(const Model& to, const Model& from, std::sp
                               std::vector<float>(to.buffers().float_count())};
   const auto fill = [&](const ArenaEntry& entry, std::span<float> place) {
     const auto found = named.find(entry.name);
+    // The caller has compared the models, so a difference is an error of ours.
     HOLDFAST_ASSERT(found != named.end() && found->second.values.size() == place.size());
     std::copy(found->second.values.begin(), found->second.values.end(), place.begin());
   };
@@ -76,6 +78,7 @@ void Model::take_weights(const Model& part, const std::string& name, std::uint64
   } else {
     initialize(seed, parameters, buffers);
   }
+  // All are counted, since an array that finds no place would be lost without a word.
   std::size_t taken = 0;
   const auto fill = [&](const ArenaEntry& entry, std::span<float> place) {
     if (!entry.name.starts_with(prefix)) return;
@@ -99,6 +102,7 @@ void Model::take_weights(const Model& part, const std::string& name, std::uint64
                             "which the other model was called",
                             prefix, missing->first, missing->second.shape->to_string()));
   }
+  // Only now, so that an error leaves the model as it was.
   set_weights(std::move(parameters), std::move(buffers));
 }
 

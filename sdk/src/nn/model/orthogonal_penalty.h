@@ -15,7 +15,7 @@ namespace holdfast {
 // n (n - 1) / 2. All is computed in double, in the order of the lines.
 class OrthogonalPenalty {
  public:
-  // Of a matrix, row-major.
+  // `weights` is a matrix of this shape, row-major.
   OrthogonalPenalty(const Regularizer& regularizer, const Shape& shape, std::span<const float> weights);
 
   double value() const { return value_; }

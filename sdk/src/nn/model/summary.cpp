@@ -91,7 +91,8 @@ std::string table(const std::vector<Row>& rows) {
   return text + rule + "\n";
 }
 
-// Of several outputs, and of one that was given a name: results are logged by it, and targets are found by it.
+// A single output without a name needs no line. Any other has a name by which its results are logged and its targets
+// are found.
 std::string outputs_line(const ModelDescription& model) {
   if (model.outputs.size() == 1 && model.output_names.empty()) return {};
   std::vector<std::string> texts;

@@ -51,8 +51,7 @@ class MatrixProduct final : public DenseProduct {
         fmt::format("matmul() multiplies a value [..., inputs] by a matrix [inputs, outputs] without samples, not {} "
                     "by {}; {}",
                     x.shape.to_string(), matrix.shape.to_string(),
-                    matrix.has_samples ? "for two values with samples use the Dot layer, or multiply elements and take "
-                                         "the sum(): values never mix the samples of a batch"
+                    matrix.has_samples ? "in a file, a product of two values with samples is the operation \"einsum\""
                                        : "permute() or reshape() one of them"));
   }
 };
@@ -64,6 +63,7 @@ std::shared_ptr<const Operation> make_matmul() {
 }
 
 Value matmul(const Value& x, const Value& matrix) {
+  if (matrix.has_samples() || matrix.shape().rank() > 2) return batched_matmul(x, matrix);
   return apply_one(make_matmul(), {x, matrix});
 }
 

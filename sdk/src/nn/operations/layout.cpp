@@ -1,6 +1,6 @@
-// Slices, padding, concatenation, permutation and repetition: copies between two arrays along strides. The gradient of
-// each function is another one of them: a slice leads to padding, and a permutation to its inverse. So no function
-// needs a backward kernel, and one kernel of each back end serves all. docs/decisions/models.md
+// Slices, padding, concatenation, permutation, reversal and repetition: copies between two arrays along strides. The
+// gradient of each function is another one of them: a slice leads to padding, and a permutation to its inverse. So no
+// function needs a backward kernel, and one kernel of each back end serves all. docs/decisions/models.md
 
 #include <fmt/format.h>
 
@@ -254,6 +254,40 @@ class PermuteOperation final : public Operation {
   const std::vector<std::size_t> order_;
 };
 
+class FlipOperation final : public Operation {
+ public:
+  explicit FlipOperation(std::size_t axis) : axis_(axis) {}
+
+  std::string name() const override { return "flip"; }
+  bool is_sample_wise() const override { return true; }
+  bool takes_integers() const override { return true; }
+  std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
+    if (axis_ < inputs[0]->shape.rank()) return {*inputs[0]};
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a value of shape {} has no axis {} to flip", inputs[0]->shape.to_string(), axis_));
+  }
+  std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    return {flip(*request.output_gradients[0], static_cast<std::int64_t>(axis_))};
+  }
+  void write_config(ConfigWriter& config) const override { config.integer("axis", static_cast<std::int64_t>(axis_)); }
+  std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    const AxisView view(*maker.inputs[0], axis_, maker.samples);
+    const std::int64_t whole = view.extent * view.inner;
+    // From the last element to the first.
+    const compute::StridedCopy copy = {.axes = 3,
+                                       .extents = {view.outer, view.extent, view.inner},
+                                       .from_strides = {whole, -view.inner, 1},
+                                       .to_strides = {whole, view.inner, 1},
+                                       .from_offset = whole - view.inner};
+    return make_function_kernel([&kernels = maker.backend.array_kernels(), copy](const KernelArrays& arrays) {
+      kernels.copy(copy, arrays.input(0), arrays.output(0));
+    });
+  }
+
+ private:
+  const std::size_t axis_;
+};
+
 // The value may lack the axis: outputs() refuses one that is too large.
 std::size_t axis_from(std::int64_t axis) {
   if (axis >= 0) return static_cast<std::size_t>(axis);
@@ -282,6 +316,14 @@ std::shared_ptr<const Operation> read_permute(ConfigReader& config) {
   std::vector<std::size_t> order;
   for (const std::int64_t axis : config.integers("order")) order.push_back(axis_from(axis));
   return std::make_shared<const PermuteOperation>(std::move(order));
+}
+
+std::shared_ptr<const Operation> read_flip(ConfigReader& config) {
+  return std::make_shared<const FlipOperation>(axis_from(config.integer("axis")));
+}
+
+Value flip(const Value& x, std::int64_t axis) {
+  return apply_one(std::make_shared<const FlipOperation>(checked_axis(axis, x.shape(), "flip")), {x});
 }
 
 Value slice(const Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end) {

@@ -22,8 +22,10 @@ std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigR
   if (name == "pad") return read_pad(config);
   if (name == "concatenate") return read_concatenate(config);
   if (name == "permute") return read_permute(config);
+  if (name == "flip") return read_flip(config);
   if (name == "pooling") return read_pooling_operation(config);
   if (name == "weight") return read_weight(config);
+  if (name == "einsum") return read_einsum(config);
   if (name == "matmul") return make_matmul();
   if (name == "gather") return make_gather();
   // Activations have operations of their own, with names that no other function of elements has in a file.

@@ -27,8 +27,10 @@ std::shared_ptr<const Operation> read_slice(ConfigReader& config);
 std::shared_ptr<const Operation> read_pad(ConfigReader& config);
 std::shared_ptr<const Operation> read_concatenate(ConfigReader& config);
 std::shared_ptr<const Operation> read_permute(ConfigReader& config);
+std::shared_ptr<const Operation> read_flip(ConfigReader& config);
 std::shared_ptr<const Operation> read_pooling_operation(ConfigReader& config);
 std::shared_ptr<const Operation> read_weight(ConfigReader& config);
+std::shared_ptr<const Operation> read_einsum(ConfigReader& config);
 std::shared_ptr<const Operation> make_matmul();
 std::shared_ptr<const Operation> make_gather();
 

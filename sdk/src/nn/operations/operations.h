@@ -13,6 +13,9 @@ namespace holdfast {
 // input x kernel + bias along the last axis.
 Value dense(const Value& input, const Value& kernel, const MaybeValue& bias);
 
+// matmul() of values that are several matrices each.
+Value batched_matmul(const Value& a, const Value& b);
+
 // As the public function, with a bias for each filter.
 Value convolution(const Value& input, const Value& kernel, const MaybeValue& bias, const ConvolutionOptions& options);
 

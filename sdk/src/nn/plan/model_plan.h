@@ -57,7 +57,7 @@ class ModelPlan {
     std::size_t inputs = 0;
     std::size_t outputs = 0;
     std::size_t group = kNoGroup;  // that begins with this step
-    // Of the backward pass: the gradients from here on are complete after this step.
+    // In the backward pass, the gradients from here on are complete after this step.
     std::size_t gradients_begin = 0;
   };
 

@@ -1,6 +1,6 @@
-// Repeated numbers are no array here: an instruction reads the one number of a row where it takes another one for each
-// element. A product that only a sum reads is computed while it is added up. Both leave the bits as they are, since a
-// product is rounded to a float either way. docs/decisions/plans.md
+// Repeated numbers are not an array here: an instruction reads the one number of a row where it takes another one for
+// each element. A product that only a sum reads is computed while it is added up. Both leave the bits as they are,
+// since a product is rounded to a float either way. docs/decisions/plans.md
 
 #include "nn/plan/row_group.h"
 
@@ -61,6 +61,7 @@ class GroupMaker {
 RowOperand GroupMaker::operand(ArrayId array) {
   const auto found = operands_.find(array);
   if (found != operands_.end()) return found->second;
+  // What no member has made comes from outside of the group, and becomes an input the first time that it is read.
   const RowOperand input = {RowOperand::Kind::input, group_.inputs.size()};
   group_.inputs.push_back(array);
   group_.program.inputs.push_back(*rows_.array(graph_.spec(array)));
@@ -104,6 +105,7 @@ void GroupMaker::add_member(std::size_t member) {
   } else {
     const RowPart row_part = *operation.operation->row_part();
     instruction.operands[0] = operand(operation.inputs[0]);
+    // A broadcast makes no array if all its readers are elements: they read the number of the row in its place.
     if (row_part.kind == RowPart::Kind::broadcast && !is_needed_later_(output) && !is_read_wide(output)) {
       operands_[output] = instruction.operands[0];
       return;
@@ -139,6 +141,7 @@ std::size_t GroupMaker::reader_count(std::size_t result) const {
   return count;
 }
 
+// A normalization sums squares, and its gradient sums products. These products need no memory then.
 void GroupMaker::compute_products_in_sums() {
   std::vector<RowInstruction>& instructions = group_.program.instructions;
   for (std::size_t index = 0; index < instructions.size(); ++index) {
@@ -151,10 +154,12 @@ void GroupMaker::compute_products_in_sums() {
         product.kind == RowInstruction::Kind::elements &&
         (product.function == ElementFunction::square || product.function == ElementFunction::multiply) &&
         is_wide(product.operands[0]) && (product.function == ElementFunction::square || is_wide(product.operands[1]));
+    // With another reader, or as an output, the product would be computed twice.
     if (!is_product || product.output || reader_count(maker) != 1) continue;
     sum.function = product.function;
     std::copy(std::begin(product.operands), std::end(product.operands), std::begin(sum.operands));
     remove(maker);
+    // The sum lies one place before now.
     --index;
   }
 }
@@ -170,6 +175,7 @@ void GroupMaker::remove(std::size_t removed) {
   }
 }
 
+// An input that nothing reads later lends its memory to an output, which saves an array of the plan.
 void GroupMaker::choose_overwritable_input() {
   std::vector<RowInstruction>& instructions = group_.program.instructions;
   // After the last instruction that reads the memory of each input.

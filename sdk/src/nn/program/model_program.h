@@ -29,7 +29,7 @@ class ModelProgram {
   static constexpr std::size_t kPlansKept = 8;
 
   ModelProgram(const Model& model, std::unique_ptr<compute::Backend> backend);
-  // On the CPU.
+  // Computes on the CPU.
   ModelProgram(const Model& model, int threads);
   ~ModelProgram();
 
@@ -129,7 +129,7 @@ class ModelProgram {
   ModelPlan::Bases bases_;
   Outputs outputs_;
 
-  // Of the last forward_training(); no plan for no samples.
+  // What the last forward_training() ran on. There is no plan for no samples.
   std::shared_ptr<ModelPlan> last_plan_;
   Inputs last_inputs_;
   std::int64_t last_samples_ = -1;  // -1: none yet

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/json_object.h"
@@ -37,11 +36,7 @@ std::string value_function_configuration(const std::string& kind, const std::str
 
 // The order of the members is that of the arguments. A resume compares the text, so it is data.
 std::string built_in_configuration(const std::string& kind, const std::string& options, const std::string& last) {
-  std::string text = fmt::format(R"({{"kind":"{}")", kind);
-  for (const std::string& members : {options, last}) {
-    if (!members.empty()) fmt::format_to(std::back_inserter(text), ",{}", members);
-  }
-  return fmt::format("{}}}", text);
+  return JsonObject(kind).append(options).append(last).text();
 }
 
 std::string described_name(const std::string& role, const std::string& name) {

@@ -16,7 +16,7 @@ void check_value_function(const std::string& role, const std::string& name, cons
 std::string value_function_configuration(const std::string& kind, const std::string& name,
                                          const ValueOptionsByName& options);
 
-// A JSON object of a kind and the members of these texts, of which any may be empty.
+// A JSON object of a kind and members that JsonObject::members() gave, which may be none.
 std::string built_in_configuration(const std::string& kind, const std::string& options, const std::string& last = {});
 
 // For the beginning of sentences: loss "huber".

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/program/value_function.h"
@@ -31,7 +32,8 @@ float ValueMetric::sum(std::span<const float> outputs, std::span<const float> ta
 
 BuiltInMetric::BuiltInMetric(const std::string& kind, const std::string& name, const std::string& options)
     : ValueMetric(name.empty() ? kind : name),
-      configuration_(built_in_configuration(kind, options, R"("name":)" + json_string(this->name()))) {}
+      configuration_(
+          built_in_configuration(kind, options, JsonObject().value("name", json_string(this->name())).members())) {}
 
 // Without a function for the result, Metric::result() reports the mean of the only sum.
 MetricFunction::MetricFunction(std::string name, Function function, ValueOptionsByName numbers)

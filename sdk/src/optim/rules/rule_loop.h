@@ -15,7 +15,7 @@ namespace holdfast {
 
 struct RuleLoop {
   compute::UpdateRule rule = compute::UpdateRule::rmsprop;
-  // Of the program's constants, for each number of the rule; -1 for the factor of the parameter where nothing decays.
+  // The program's constant for each number of the rule; -1 for the factor of the parameter where nothing decays.
   std::array<int, compute::kMostRuleNumbers> numbers{};
   int kept = -1;
 };

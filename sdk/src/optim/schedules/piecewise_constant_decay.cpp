@@ -22,7 +22,7 @@ PiecewiseConstantDecay::PiecewiseConstantDecay(std::vector<std::int64_t> boundar
                             boundaries_.size() + 1, values_.size()));
   }
   for (const std::int64_t boundary : boundaries_) check_count("piecewise_constant_decay", "a boundary", boundary, 0);
-  // Of two equal boundaries the value between them would never be used.
+  // The value between two equal boundaries would never be used.
   const auto falling = std::adjacent_find(boundaries_.begin(), boundaries_.end(), std::greater_equal());
   if (falling != boundaries_.end()) {
     throw Error(ErrorCode::invalid_argument,

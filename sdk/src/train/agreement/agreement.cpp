@@ -59,8 +59,8 @@ void Agreement::agree(const Digest& own) {
   roll_back(step, fmt::format("the replicas hold different states after step {}, by rank: {}", step, list_of(all)));
 }
 
-// By rank. If the generation ends meanwhile, a rank that knows all digests acts on them: the others may be gone. A
-// digest of zeros stands for one that has not arrived; no state has it.
+// Returns the digests by rank. If the generation ends meanwhile, a rank that knows all digests acts on them: the others
+// may be gone. A digest of zeros stands for one that has not arrived; no state has it.
 std::vector<Digest> Agreement::gather(const Digest& own, bool may_be_cut_off) {
   std::vector<Digest> all(static_cast<std::size_t>(training_.context->size));
   StepRunner& runner = *training_.runner;

@@ -81,7 +81,7 @@ class Supervision {
   virtual void report_event(const std::string& event, const std::string& detail) = 0;
 };
 
-// For training without a watchdog.
+// Stands in for a watchdog where there is none.
 class NoSupervision : public Supervision {
  public:
   void enter(TrainingPhase, std::int64_t) override {}

@@ -19,7 +19,7 @@ namespace holdfast {
 
 class FitContext final : public TrainingContext {
  public:
-  // For call number `call` (from 0) of the Trainer.
+  // Belongs to call number `call` (from 0) of the Trainer.
   FitContext(Training& training, std::size_t call, const EpochPlan& plan)
       : training_(training), call_(call), plan_(plan) {}
 

@@ -30,10 +30,10 @@ class FitCourse {
   // its savepoints are durable.
   bool advance();
 
-  // After a step.
+  // These two are valid after a step.
   TrainingContext& context() { return *context_; }
   const Logs& logs() const { return logs_; }
-  // After the end.
+  // Valid after the end.
   FitResult result() const;
 
  private:

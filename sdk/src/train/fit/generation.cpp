@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/json_object.h"
 #include "holdfast/base/log.h"
 #include "train/agreement/same_program.h"
 #include "train/fit/ended_trainer.h"
@@ -23,9 +24,12 @@ Generation::Generation(Training& training, Agreement& agreement, Saver& saver, M
 
 void Generation::join() {
   if (std::exchange(has_joined_, true)) return;
-  // Of this process: the state may soon be another one's. Both texts are JSON.
-  program_ = fmt::format(R"({{"model":{},"training":{},"seed":{}}})", training_.state.graph,
-                         training_.state.configuration, training_.state.seed);
+  // This describes the own program. The state may soon be that of another process. Both texts are JSON.
+  program_ = JsonObject()
+                 .value("model", training_.state.graph)
+                 .value("training", training_.state.configuration)
+                 .value("seed", std::to_string(training_.state.seed))
+                 .text();
   record_trainer_before(*training_.context);
   if (!take_ended_state()) enter();
 }

@@ -20,7 +20,7 @@
 
 namespace holdfast {
 
-// For the training thread.
+// Only the training thread uses it.
 class Generation {
  public:
   Generation(Training& training, Agreement& agreement, Saver& saver, MemorySaver& memory_saver, SampleSupply& samples);

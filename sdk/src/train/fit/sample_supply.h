@@ -16,7 +16,7 @@
 
 namespace holdfast {
 
-// For the training thread.
+// Only the training thread uses it.
 class SampleSupply {
  public:
   explicit SampleSupply(Training& training) : training_(training) {}

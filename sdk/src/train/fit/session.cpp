@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "core/integer_range.h"
+#include "core/json_object.h"
+#include "core/json_text.h"
 #include "core/tensor_rows.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/error.h"
@@ -102,9 +104,14 @@ CallRecord Trainer::Session::new_call(const std::string& kind, const Dataset& da
 
 // What all ranks must be given alike. Weights from a file have a comparison, and a sentence, of their own.
 static std::string arguments_of(const CallRecord& call, const std::string& further) {
-  return fmt::format(R"({{"call":"{}","data":{},"epochs":{},"steps_per_epoch":{},"accumulate":{},"options":{}}})",
-                     call.kind, call.kind == "load_weights" ? "null" : call.data, call.epochs, call.steps_per_epoch,
-                     call.accumulate, further);
+  return JsonObject()
+      .value("call", json_string(call.kind))
+      .value("data", call.kind == "load_weights" ? "null" : call.data)
+      .integer("epochs", call.epochs)
+      .integer("steps_per_epoch", call.steps_per_epoch)
+      .integer("accumulate", call.accumulate)
+      .value("options", further)
+      .text();
 }
 
 std::size_t Trainer::Session::join_call(const CallRecord& call, const std::string& further) {

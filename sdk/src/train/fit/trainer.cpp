@@ -23,9 +23,11 @@ Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimize
 
 Trainer::Trainer(Replica& replica, Trainable& model) : session_(std::make_unique<Session>(replica, nullptr, model)) {}
 
+// Here, where Session is a complete type.
 Trainer::~Trainer() = default;
 
 FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
+  // The same course as that of steps(), so that both compute the same bits.
   FitCourse course(*session_, data, options);
   while (course.advance()) {
   }

@@ -14,7 +14,7 @@
 
 namespace holdfast {
 
-// For one thread at a time.
+// One thread at a time may use it.
 class CompressionChoices {
  public:
   struct Choice {

@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-// For the training thread.
+// Only the training thread uses it.
 class MemorySaver {
  public:
   MemorySaver(Training& training, Agreement& agreement, Saver& saver);

@@ -19,7 +19,7 @@
 
 namespace holdfast {
 
-// For the training thread.
+// Only the training thread uses it.
 class MemorySnapshotKeeper {
  public:
   using Clock = std::chrono::steady_clock;

@@ -52,7 +52,7 @@ class SavepointWriter {
   // Rethrows the failure of a write, if one has failed.
   void check();
 
-  // The events since the last call, in order. Of consecutive progress events of a savepoint, only the newest is kept.
+  // The events since the last call, in order. Only the newest of consecutive progress events of a savepoint is kept.
   std::vector<SavepointEvent> take_events();
 
  private:
@@ -61,7 +61,7 @@ class SavepointWriter {
     Snapshot snapshot;
   };
 
-  // With mutex_ held.
+  // These are called with mutex_ held.
   bool has_place() const { return failure_ || requests_.size() < kUnderWay; }
   SavepointEvent skipped(const Request& request) const;
   void wait_for_place(std::unique_lock<std::mutex>& lock, const Request& request, Deadline deadline,

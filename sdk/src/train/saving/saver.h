@@ -26,7 +26,7 @@ struct PendingSave {
   bool is_of_end = false;  // asked for by on_fit_end(): of the state that fit() leaves
 };
 
-// For the training thread. Functions marked "all ranks" are called by every rank at the same step.
+// Only the training thread uses it. Functions marked "all ranks" are called by every rank at the same step.
 class Saver {
  public:
   Saver(Training& training, Agreement& agreement, std::shared_ptr<SavingWatch> watch);

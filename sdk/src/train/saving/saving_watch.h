@@ -40,7 +40,7 @@ class SavingWatch : public std::enable_shared_from_this<SavingWatch> {
   void begin(const FileOperation& operation);
   void end(const FileOperation& operation);
 
-  // With mutex_ held.
+  // These are called with mutex_ held.
   std::uint64_t bytes_of(const FileOperation& operation);
   void show();
 

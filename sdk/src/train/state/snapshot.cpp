@@ -306,7 +306,8 @@ void use_averages(Snapshot& snapshot, const std::string& origin) {
                   origin));
 }
 
-// Of the file's numbers in the order of the model, so the ranks can compare what they have read before they take it.
+// The digest is that of the file's numbers in the order of the model, so the ranks can compare what they have read
+// before they take it.
 Digest digest_of_weights(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
   return host_memory().digest_of(weights_in(snapshot, weights_of(trainable), origin));
 }

@@ -142,7 +142,7 @@ std::map<std::string, CallbackState> callbacks_from(const Json& object) {
   return states;
 }
 
-// In the order of CallRecord::KeptUse.
+// These stand in the order of CallRecord::KeptUse.
 constexpr const char* kKeptUseNames[] = {"unused", "due", "restored"};
 
 Json per_replica_json(const CallRecord::PerReplica& record) {
@@ -306,7 +306,7 @@ FitStage stage_between_steps(const TrainState& state) {
   return state.batch == 0 ? FitStage::before_epoch : FitStage::in_epoch;
 }
 
-// In the order of FitStage. They travel between replicas of one program, and never into a file.
+// These stand in the order of FitStage. They travel between replicas of one program, and never into a file.
 constexpr const char* kStageNames[] = {"before_epoch", "in_epoch", "last_step", "ending", "closing", "between_calls"};
 
 FitStage stage_from_name(const std::string& name) {

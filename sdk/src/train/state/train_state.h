@@ -58,7 +58,7 @@ struct CallRecord {
   bool keeps_weights = false;
   std::int64_t kept_epoch = -1;
   enum class KeptUse { unused, due, restored } kept_use = KeptUse::unused;
-  // Of a fit() with BatchPolicy::per_replica.
+  // Only a fit() with BatchPolicy::per_replica has it.
   using PerReplica = PerReplicaBatch;
   std::optional<PerReplica> per_replica;
 };
@@ -68,8 +68,8 @@ inline bool changes_weights(const CallRecord& call) {
   return call.kind != "evaluate" && call.kind != "predict";
 }
 
-// How far fit() is, besides epoch and batch. Of two states with equal epoch and batch, the later stage is the newer
-// one.
+// How far fit() is, besides epoch and batch. If two states have equal epoch and batch, the one in the later stage is
+// newer.
 enum class FitStage {
   before_epoch,   // on_epoch_begin() is due
   in_epoch,       // on_epoch_begin() was called

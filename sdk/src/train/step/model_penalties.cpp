@@ -1,4 +1,4 @@
-// The penalties of regularizers, and constraints. They depend on the parameters alone, so they are no part of any
+// The penalties of regularizers, and constraints. They depend on the parameters alone, so they are not part of any
 // shard: each rank computes the same numbers, and adds the same gradient to the sum over all shards.
 // docs/decisions/losses.md
 

@@ -201,7 +201,7 @@ class ModelTrainable final : public Trainable {
 
   std::vector<WorkerState> workers_;
   bool has_told_obstacle_ = false;  // the log has said why the device does not record
-  // In memory(), made by the first prepare().
+  // An array in memory(), made by the first prepare().
   struct Arena {
     std::shared_ptr<float[]> floats;
     std::size_t size = 0;

@@ -32,6 +32,7 @@
 #include "train/supervise/program_calls.h"
 #include "train/supervise/run_choices.h"
 #include "train/supervise/supervise_alone.h"
+#include "train/supervise/supervise_recovery.h"
 #include "train/supervise/supervise_worker.h"
 
 namespace holdfast {
@@ -94,24 +95,6 @@ std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewPr
 // For sentences about the call that a replica was started for.
 std::string name_of_call(std::size_t earlier_calls, const std::string& run_directory) {
   return fmt::format("call {} of supervise(), for the run directory {}", earlier_calls + 1, run_directory);
-}
-
-// The only place where the user's options become those of the watchdog and its supervisor.
-RecoveryOptions recovery_options_of(const SuperviseOptions& options) {
-  return {.spares = options.spares,
-          .when_lost = options.when_lost,
-          .recover_from = options.recover_from,
-          .when_slow = options.when_slow,
-          .max_restarts = options.max_restarts,
-          .restart_window = options.restart_window,
-          .place_rest = options.place_rest,
-          .start_when_gone = options.start_when_gone,
-          .hang_after = options.hang_after,
-          .callback_timeout = options.callback_timeout,
-          .start_timeout = options.start_timeout,
-          .stop_grace = options.stop_grace,
-          .faults = options.faults,
-          .log_level = options.log_level};
 }
 
 recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {

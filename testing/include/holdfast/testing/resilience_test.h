@@ -58,7 +58,7 @@ CaseResult judge(const Case& test, const RunResult& undisturbed, const RunResult
 
 // How the runs of a test are made.
 struct ResilienceOptions {
-  // For each run.
+  // Each run must end within this time.
   std::chrono::milliseconds time_limit = std::chrono::minutes(2);
   // The folder in which the run directory of each case is kept, as FOLDER/NAME. Empty: none is kept.
   std::string keep_in{};

@@ -19,7 +19,7 @@ struct SoakOptions {
   std::chrono::milliseconds every = std::chrono::seconds(5);
   // Decides which process is killed each time.
   std::uint64_t seed = 0;
-  // For the whole run. Afterwards every process of the program is killed.
+  // The whole run may take this long. Afterwards every process of the program is killed.
   std::chrono::milliseconds time_limit = std::chrono::hours(24);
   // As RunOptions::run_directory.
   std::string run_directory{};
@@ -39,9 +39,9 @@ struct WatchdogSize {
 struct SoakResult {
   RunResult run{};  // of the whole program
   int kills = 0;    // how many were sent
-  // Before the first kill.
+  // What it held before the first kill.
   WatchdogSize first{};
-  // Before the last kill.
+  // What it held before the last kill.
   WatchdogSize last{};
   // The highest value of each number. They may come from different moments.
   WatchdogSize most{};

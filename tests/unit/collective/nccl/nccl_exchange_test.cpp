@@ -303,7 +303,7 @@ TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
 
   run(shape, [&](Rank& rank, int) {
     for (const std::span<float> slot : rank.exchange.slots()) std::fill(slot.begin(), slot.end(), 1.0F);
-    // Of five shards, the first three have two covering nodes, and the last two have two as well.
+    // There are five shards. The first three have two covering nodes, and the last two have two as well.
     const std::vector<int> slots = {0, 1};
     const auto sum = rank.exchange.reduce(slots, {16, 48}, soon());
     for (const float value : sum.subspan(16, 32)) wrong += value == 4.0F ? 0 : 1;

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "collective/memory/memory_communicator.h"
+#include "collective/memory/ordered_add.h"
 #include "collective/shard_assignment.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"

@@ -33,7 +33,7 @@ std::vector<int> sorted_numbers(std::vector<int> numbers) {
   return numbers;
 }
 
-// Of the bounds {1, 4}, in sentences().
+// The bounds are {1, 4}, and the sample is one of sentences().
 int bucket_of(int sample) {
   const int length = sample * 5 % 7;
   return length <= 1 ? 0 : length <= 4 ? 1 : 2;

@@ -119,7 +119,7 @@ ArraySet keras_model_with(const std::string& class_name, std::vector<NamedArray>
 }
 
 TEST_F(ConvertFile, SaysThatAModelCouldNotBeMade) {
-  write("/d/a.h5", keras_model_with("LSTM", {floats("model/x/kernel", {2, 3})}));
+  write("/d/a.h5", keras_model_with("ConvLSTM2D", {floats("model/x/kernel", {2, 3})}));
   write("/d/b.h5", keras_model_with("Flatten", {}));
 
   const Conversion arrays = convert("/d/a.h5", "/d/c.h5");
@@ -156,9 +156,9 @@ TEST_F(ConvertFile, RenamesLayersWhoseNamesHoldfastDoesNotAccept) {
 }
 
 TEST_F(ConvertFile, WritesNoFileWithoutAModelAndArrays) {
-  write("/d/a.h5", keras_model_with("LSTM", {}));
+  write("/d/a.h5", keras_model_with("ConvLSTM2D", {}));
 
-  EXPECT_THAT(refusal("/d/a.h5", "/d/b.h5").sentence, HasSubstr("its layer \"x\" (\"LSTM\") has no counterpart"));
+  EXPECT_THAT(refusal("/d/a.h5", "/d/b.h5").sentence, HasSubstr("its layer \"x\" (\"ConvLSTM2D\") has no counterpart"));
 }
 
 TEST_F(ConvertFile, ReportsProgress) {

@@ -46,6 +46,10 @@ TEST(KerasLayerTable, HasEachKindOfHoldfast) {
   ASSERT_GT(kinds.size(), 50U);
   // Functions between layers have no options of layers: keras_operation_reader.cpp.
   EXPECT_EQ(kinds.erase("Operation"), 1U);
+  // KerasHub has these, and Keras does not.
+  for (const char* kind : {"PositionEmbedding", "RotaryEmbedding", "SinePositionEncoding"}) {
+    EXPECT_EQ(kinds.erase(kind), 1U) << kind;
+  }
   for (const LayerRow& row : layer_rows()) kinds.erase(std::string(row.kind));
   EXPECT_THAT(kinds, ::testing::IsEmpty());
 }
@@ -70,6 +74,9 @@ TEST(KerasLayerTable, GoesToHoldfastAndBackForEachClass) {
       if (is_list) config[std::string(option.keras)] = {1};
       if (option.form == OptionForm::rate) config[std::string(option.keras)] = 0.5;
       if (option.form == OptionForm::equation) config[std::string(option.keras)] = "ab,bc->ac";
+    }
+    if (row.kind == "Bidirectional") {
+      config = {{"merge_mode", "sum"}, {"layer", {{"class_name", "GRU"}, {"config", {{"units", 1}}}}}};
     }
     const std::size_t rank = row.positions == 0 ? 1 : row.positions + 1;
     const std::vector<MaybeShape> inputs(row.takes_list ? 2 : 1, SampleShape(rank, 4));

@@ -90,7 +90,7 @@ TEST(BatchNormalization, ContributesItsStatisticsTimesRows) {
 TEST(BatchNormalization, UpdatesItsBuffersFromTheContributionsOfAllShards) {
   const Sequential model{Input{2}, BatchNormalization{{.momentum = 0.75F}}, BatchNormalization{{.momentum = 0.5F}}};
   Program program(model);
-  // Of each layer: sums of the means and of the variances of two channels, and the count.
+  // Each layer has sums of the means and of the variances of two channels, and the count.
   const std::vector<float> contributions = {8, -16, 24, 4, 8, 10, 20, 30, 40, 10};
 
   program.program.update_buffers(contributions, program.buffers);

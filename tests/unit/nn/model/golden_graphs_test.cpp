@@ -94,12 +94,32 @@ Model golden_pooling() {
                     EinsumDense{"abc,cde->abde", {-1, 2, 3}, {.activation = Activation::tanh, .bias_axes = "de"}}};
 }
 
+// Layers of sequences, with states, masks and several outputs.
+Model golden_sequences() {
+  const Value x = input({6, 4}, {.name = "x"});
+  const Value kept = input({6}, {.dtype = DType::boolean, .name = "kept"});
+  const Value y = x + PositionEmbedding{8}(x) + SinePositionEncoding{}(x);
+  const LSTM encoder{3, {.return_state = true, .takes_mask = true}};
+  const std::vector<Value> ends = encoder.call(std::vector<Value>{y, kept});
+  const Value words = LSTM{3, {.unit_forget_bias = false, .return_sequences = true}}(x, ends[1], ends[2]);
+  const Value decoded = GRU{2, {.return_sequences = true}}(words);
+  const Value both = Bidirectional{GRU{2, {.activation = Activation::relu, .return_sequences = true}},
+                                   {.merge_mode = MergeMode::ave}}(decoded);
+  const Value last = SimpleRNN{3, {.use_bias = false, .go_backwards = true, .dropout = 0.25F}}(both);
+  const Value heads = MultiHeadAttention{2, 3, {.value_dim = 2, .dropout = 0.5F, .takes_padding_mask = true}}(y, kept);
+  const Value groups = GroupQueryAttention{2, 4, 2, {.use_causal_mask = true, .sliding_window = 3}}(heads);
+  const Value plain = Attention{{.use_scale = true, .score_mode = ScoreMode::concat}}(groups, y);
+  const Value products = einsum("qd,kd->qk", RotaryEmbedding{{.scaling_factor = 2}}(plain), flip(x, 0));
+  return Model({x, kept}, {last, ends[0], AdditiveAttention{}(products, products)});
+}
+
 const std::map<std::string, Model>& described_models() {
   static const std::map<std::string, Model> models = {{"batch_normalization.json", golden_batch_normalization()},
                                                       {"adaptive_pooling.json", golden_pooling()},
                                                       {"chain.json", golden_chain()},
                                                       {"options.json", golden_options()},
                                                       {"residual.json", golden_residual()},
+                                                      {"sequences.json", golden_sequences()},
                                                       {"tied_weights.json", golden_tied_weights()},
                                                       {"two_towers.json", golden_two_towers()}};
   return models;

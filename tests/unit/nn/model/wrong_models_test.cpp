@@ -187,7 +187,7 @@ TEST(WrongModels, OfWrongLayersAndFunctionsNameThem) {
        [&] {
          matmul(row, input({4, 2}));
        },
-       "matmul() multiplies", "without samples", "[4] by [4, 2]", "use the Dot layer"},
+       "matmul() multiplies", "without samples", "[4] by [4, 2]", "permute() or reshape() one of them"},
       {"sums of shapes that do not fit", [&] { row + input({5}); }, "shapes [4] and [5]", "equal or 1", "[5]",
        "reshape() one of them"},
       {"more axes than kernels have", [&] { deep + wide; }, "a value takes 7 axes", "at most 6", "7 axes",

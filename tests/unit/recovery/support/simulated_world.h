@@ -77,7 +77,7 @@ class SimulatedWorld {
   bool has_anyone_hung() const;
   std::int64_t steps() const { return steps_; }
   std::int64_t committed() const { return committed_; }
-  // Of the newest state: less than committed() while steps are computed again.
+  // The step of the newest state. It is less than committed() while steps are computed again.
   std::int64_t newest() const { return line_; }
   std::int64_t saved() const { return saved_; }
   std::int64_t steps_computed_again() const { return computed_again_; }

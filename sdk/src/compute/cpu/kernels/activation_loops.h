@@ -3,10 +3,28 @@
 // See vector_kernels.h.
 
 #include "compute/arithmetic/activations.h"
+#include "compute/cpu/kernels/avx512_functions.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
 namespace {
+
+#ifdef __AVX512F__
+// Formulas that avx512_functions.h has for vectors.
+template <class Formula>
+concept HasVectorValue = requires {
+  vector_value(Formula{}, Vectors<1>{});
+};
+template <class Formula>
+concept HasVectorDerivative = requires {
+  vector_derivative(Formula{}, Vectors<1>{});
+};
+#else
+template <class Formula>
+concept HasVectorValue = false;
+template <class Formula>
+concept HasVectorDerivative = false;
+#endif
 
 template <class Formula>
 concept HasEarlyPart = requires {
@@ -31,7 +49,9 @@ template <class Formula, class Finish>
 
 template <class Formula>
 void activation_forward(const float* input, float* output, std::int64_t count) {
-  if constexpr (HasEarlyPart<Formula>) {
+  if constexpr (HasVectorValue<Formula>) {
+    values_in_vectors(Formula{}, input, output, count);
+  } else if constexpr (HasEarlyPart<Formula>) {
     in_two_parts<Formula>(input, count,
                           [=](std::int64_t i, float early) { output[i] = Formula::late_value(input[i], early); });
   } else {
@@ -42,13 +62,26 @@ void activation_forward(const float* input, float* output, std::int64_t count) {
 
 template <class Formula>
 void activation_backward(const float* kept, const float* output_gradient, float* input_gradient, std::int64_t count) {
-  if constexpr (HasEarlyPart<Formula>) {
+  if constexpr (HasVectorDerivative<Formula>) {
+    derivatives_in_vectors(Formula{}, kept, output_gradient, input_gradient, count);
+  } else if constexpr (HasEarlyPart<Formula>) {
     in_two_parts<Formula>(kept, count, [=](std::int64_t i, float early) {
       input_gradient[i] = output_gradient[i] * Formula::late_derivative(kept[i], early);
     });
   } else {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) input_gradient[i] = output_gradient[i] * Formula::derivative(kept[i]);
+  }
+}
+
+// The derivative alone, of a formula that is differentiated by its input.
+template <class Formula>
+void activation_slope(const float* input, float* result, std::int64_t count) {
+  if constexpr (HasVectorDerivative<Formula>) {
+    derivatives_in_vectors(Formula{}, input, result, count);
+  } else {
+    in_two_parts<Formula>(input, count,
+                          [=](std::int64_t i, float early) { result[i] = Formula::late_derivative(input[i], early); });
   }
 }
 

@@ -34,27 +34,41 @@ struct DropoutLanes {
   __builtin_memcpy(output, &result, sizeof(result));
 }
 
+// Drops of kBlocks times 2 * kDrawLanes numbers.
+template <int kBlocks>
+[[gnu::always_inline]] inline void drop_blocks(const PhiloxSequence& sequence, const PhiloxKeyLanes& keys,
+                                               const DropoutLanes& lanes, std::uint64_t counter, const float* input,
+                                               float* output) {
+  PhiloxDraws draws[kBlocks];
+  philox_draw_lanes(sequence, keys, counter, draws);
+#pragma GCC unroll 4
+  for (int block = 0; block < kBlocks; ++block) {
+    const std::int64_t first = 2 * block * kDrawLanes;
+    drop_vector(lanes, draws[block].first, input + first, output + first);
+    drop_vector(lanes, draws[block].second, input + first + kDrawLanes, output + first + kDrawLanes);
+  }
+}
+
 void dropout(const PhiloxSequence& sequence, const float* input, std::int64_t count, float rate, float kept,
              float* output) {
   constexpr std::int64_t kStep = 2 * kDrawLanes;
+  constexpr int kBlocks = kVectorBytes == 64 ? 2 : 1;  // AVX-512 has the registers
   const PhiloxSequence same = sequence;
   const PhiloxKeyLanes keys = philox_key_lanes(same.key);
   const DropoutLanes lanes = dropout_lanes(rate, kept);
   std::int64_t first = 0;
   std::uint64_t counter = 0;
-  for (; first + kStep <= count; first += kStep, counter += kCounterLanes) {
-    const PhiloxDraws draws = philox_draw_lanes(same, keys, counter);
-    drop_vector(lanes, draws.first, input + first, output + first);
-    drop_vector(lanes, draws.second, input + first + kDrawLanes, output + first + kDrawLanes);
+  for (; first + kBlocks * kStep <= count; first += kBlocks * kStep, counter += kBlocks * kCounterLanes) {
+    drop_blocks<kBlocks>(same, keys, lanes, counter, input + first, output + first);
   }
-  if (first == count) return;
-  // The last numbers are worked on in a block of their own.
-  float block[kStep] = {};
-  for (std::int64_t i = first; i < count; ++i) block[i - first] = input[i];
-  const PhiloxDraws draws = philox_draw_lanes(same, keys, counter);
-  drop_vector(lanes, draws.first, block, block);
-  drop_vector(lanes, draws.second, block + kDrawLanes, block + kDrawLanes);
-  for (std::int64_t i = first; i < count; ++i) output[i] = block[i - first];
+  // The last numbers are worked on in blocks of their own.
+  for (; first < count; first += kStep, counter += kCounterLanes) {
+    const std::int64_t rest = count - first < kStep ? count - first : kStep;
+    float block[kStep] = {};
+    for (std::int64_t i = 0; i < rest; ++i) block[i] = input[first + i];
+    drop_blocks<1>(same, keys, lanes, counter, block, block);
+    for (std::int64_t i = 0; i < rest; ++i) output[first + i] = block[i];
+  }
 }
 
 }  // namespace

@@ -38,10 +38,9 @@ void function_loop(const ElementLane* operands, std::int64_t count, float* resul
   using enum ElementFunction;
   const float* const a = operands[0].values;
   if constexpr (kFunction == gelu) return activation_forward<Gelu>(a, result, count);
-  if constexpr (kFunction == gelu_slope) {
-    return in_two_parts<Gelu>(a, count,
-                              [=](std::int64_t i, float early) { result[i] = Gelu::late_derivative(a[i], early); });
-  }
+  if constexpr (kFunction == tanh) return activation_forward<Tanh>(a, result, count);
+  if constexpr (kFunction == sigmoid) return activation_forward<Sigmoid>(a, result, count);
+  if constexpr (kFunction == gelu_slope) return activation_slope<Gelu>(a, result, count);
   element_loop<kFunction, 0>(operands, count, result);
 }
 

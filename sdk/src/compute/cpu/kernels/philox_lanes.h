@@ -47,6 +47,27 @@ constexpr std::int64_t kDrawLanes = kVectorBytes / 4;
 #endif
 }
 
+// Moves upper halves to the lower ones. With AVX-512, shifts and products share one of two units for vectors, and
+// permutations have the other.
+[[gnu::always_inline]] inline CounterLanes upper_words(CounterLanes lanes) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<CounterLanes>(
+      _mm512_maskz_shuffle_epi32(0xFFFF, reinterpret_cast<__m512i>(lanes), static_cast<_MM_PERM_ENUM>(0xF5)));
+#else
+  return lanes >> 32;
+#endif
+}
+
+// The lower halves of `low` with those of `high` as upper ones.
+[[gnu::always_inline]] inline CounterLanes joined_words(CounterLanes low, CounterLanes high) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<CounterLanes>(_mm512_mask_shuffle_epi32(
+      reinterpret_cast<__m512i>(low), 0xAAAA, reinterpret_cast<__m512i>(high), static_cast<_MM_PERM_ENUM>(0xA0)));
+#else
+  return (low & 0xFFFFFFFF) | high << 32;
+#endif
+}
+
 // The keys of all rounds, which a loop over counters reads again and again.
 struct PhiloxKeyLanes {
   CounterLanes word[kPhiloxRounds][2];
@@ -79,8 +100,8 @@ struct PhiloxDraws {
 
 // Words 0 and 1 of each counter in one place, and words 2 and 3 in another. Even places make the first vector of draws.
 [[gnu::always_inline]] inline PhiloxDraws in_order(const CounterLanes (&word)[4]) {
-  const CounterLanes low = (word[0] & 0xFFFFFFFF) | word[1] << 32;
-  const CounterLanes high = (word[2] & 0xFFFFFFFF) | word[3] << 32;
+  const CounterLanes low = joined_words(word[0], word[1]);
+  const CounterLanes high = joined_words(word[2], word[3]);
 #if defined(__AVX512F__)
   const auto first = __builtin_shufflevector(low, high, 0, 8, 2, 10, 4, 12, 6, 14);
   const auto second = __builtin_shufflevector(low, high, 1, 9, 3, 11, 5, 13, 7, 15);
@@ -94,24 +115,35 @@ struct PhiloxDraws {
   return {reinterpret_cast<DrawLanes>(first), reinterpret_cast<DrawLanes>(second)};
 }
 
-// The draws of the kCounterLanes counters from `counter` on, as philox_draws() gives them.
-[[gnu::always_inline]] inline PhiloxDraws philox_draw_lanes(const PhiloxSequence& sequence, const PhiloxKeyLanes& keys,
-                                                            std::uint64_t counter) {
+// The draws of kBlocks times kCounterLanes counters from `counter` on, as philox_draws() gives them. Each round waits
+// for the one before, so the rounds of several blocks alternate.
+template <int kBlocks>
+[[gnu::always_inline]] inline void philox_draw_lanes(const PhiloxSequence& sequence, const PhiloxKeyLanes& keys,
+                                                     std::uint64_t counter, PhiloxDraws (&draws)[kBlocks]) {
   const CounterLanes multiplier_0 = CounterLanes{} + kPhiloxMultiplier0;
   const CounterLanes multiplier_1 = CounterLanes{} + kPhiloxMultiplier1;
-  const CounterLanes counters = counter_places() + counter;
-  CounterLanes word[4] = {counters, counters >> 32, CounterLanes{} + sequence.high[0],
-                          CounterLanes{} + sequence.high[1]};
+  CounterLanes word[kBlocks][4];
+#pragma GCC unroll 4
+  for (int block = 0; block < kBlocks; ++block) {
+    word[block][0] = counter_places() + (counter + static_cast<std::uint64_t>(block * kCounterLanes));
+    word[block][1] = word[block][0] >> 32;
+    word[block][2] = CounterLanes{} + sequence.high[0];
+    word[block][3] = CounterLanes{} + sequence.high[1];
+  }
 #pragma GCC unroll 10
   for (std::uint32_t round = 0; round < kPhiloxRounds; ++round) {
-    const CounterLanes product_0 = product_of_words(multiplier_0, word[0]);
-    const CounterLanes product_1 = product_of_words(multiplier_1, word[2]);
-    word[0] = product_1 >> 32 ^ word[1] ^ keys.word[round][0];
-    word[1] = product_1;
-    word[2] = product_0 >> 32 ^ word[3] ^ keys.word[round][1];
-    word[3] = product_0;
+#pragma GCC unroll 4
+    for (CounterLanes(&of)[4] : word) {
+      const CounterLanes product_0 = product_of_words(multiplier_0, of[0]);
+      const CounterLanes product_1 = product_of_words(multiplier_1, of[2]);
+      of[0] = upper_words(product_1) ^ of[1] ^ keys.word[round][0];
+      of[1] = product_1;
+      of[2] = upper_words(product_0) ^ of[3] ^ keys.word[round][1];
+      of[3] = product_0;
+    }
   }
-  return in_order(word);
+#pragma GCC unroll 4
+  for (int block = 0; block < kBlocks; ++block) draws[block] = in_order(word[block]);
 }
 
 }  // namespace

@@ -85,6 +85,11 @@ class CudaBackend final : public Backend {
     return make_cuda_batch_normalization(context_, shape, use);
   }
 
+  std::unique_ptr<BatchedProductOperation> batched_product(const BatchedProductShape& shape) override {
+    const CudaContext::StreamLock lock = context_.lock_stream();
+    return make_cuda_batched_product(context_, precision_, shape);
+  }
+
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     // Only dropout reads the draws, so models without it do not queue the kernel that sets them.
     has_dropout_ = true;

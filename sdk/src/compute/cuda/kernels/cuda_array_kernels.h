@@ -17,6 +17,11 @@ class CudaArrayKernels final : public ArrayKernels {
   void convert(const RowConversion& conversion, const float* from, float* to) override;
   void gather(const RowGather& gather, const float* table, const float* ids, float* to) override;
   void scatter_sum(const RowGather& gather, const float* from, const float* ids, float* table) override;
+  void attention_shares(const AttentionScores& scores, const float* from, const float* mask, float* shares) override;
+  void attention_shares_backward(const AttentionScores& scores, const float* shares, const float* shares_gradient,
+                                 float* scores_gradient) override;
+  void cells_forward(const RecurrentCells& cells, const CellsForward& arrays) override;
+  void cells_backward(const RecurrentCells& cells, const CellsBackward& arrays) override;
 
  private:
   CudaContext& context_;

@@ -13,6 +13,8 @@ namespace holdfast::compute {
 
 std::unique_ptr<DenseOperation> make_cuda_dense(CudaContext& context, Precision precision, const DenseShape& shape,
                                                 Use use);
+std::unique_ptr<BatchedProductOperation> make_cuda_batched_product(CudaContext& context, Precision precision,
+                                                                   const BatchedProductShape& shape);
 std::unique_ptr<ConvolutionOperation> make_cuda_convolution(CudaContext& context, Precision precision,
                                                             const ConvolutionShape& shape, Use use);
 std::unique_ptr<PoolingOperation> make_cuda_pooling(CudaContext& context, const PoolingShape& shape, Use use);

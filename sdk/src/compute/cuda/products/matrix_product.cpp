@@ -36,9 +36,24 @@ MatrixProduct::Array::Array(const Bfloat16Matrix& rounded)
       alignment(kWidestAccess),
       copy(rounded) {}
 
-MatrixProduct::Array MatrixProduct::factor(std::int64_t rows, std::int64_t columns, Precision precision) {
-  if (precision == Precision::bf16) return Array(Bfloat16Matrix{.rows = rows, .columns = columns});
-  return Array(rows, columns);
+// The matrices of several products are one tall matrix for the rounding, and for the library the first of them.
+MatrixProduct::Array MatrixProduct::factor(std::int64_t rows, std::int64_t columns, std::int64_t matrices,
+                                           Precision precision) {
+  if (precision != Precision::bf16) return Array(rows, columns);
+  Array one(Bfloat16Matrix{.rows = rows, .columns = columns});
+  one.copy.rows *= matrices;
+  return one;
+}
+
+// `offset` leads from the matrix of one product to that of the next; 0 where it is the same.
+void MatrixProduct::repeat(const Array& array, std::int64_t offset) const {
+  const auto count = static_cast<std::int32_t>(shape_.batches);
+  check_cublas(
+      cublasLtMatrixLayoutSetAttribute(array.layout.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
+      "the number of products for " + operation_);
+  check_cublas(cublasLtMatrixLayoutSetAttribute(array.layout.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                &offset, sizeof(offset)),
+               "the distance of products for " + operation_);
 }
 
 template <class Value>
@@ -51,6 +66,7 @@ void MatrixProduct::set(cublasLtMatmulDescAttributes_t attribute, const Value& v
 MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape)
     : context_(context), operation_(operation), shape_(shape) {
   HOLDFAST_ASSERT(!shape.are_factors_given || shape.precision == Precision::bf16);
+  HOLDFAST_ASSERT(shape.batches == 1 || !shape.has_bias);
   cublasLtMatmulDesc_t desc = nullptr;
   check_cublas(cublasLtMatmulDescCreate(&desc, compute_type(shape.precision), CUDA_R_32F),
                "cublasLtMatmulDescCreate for " + operation);
@@ -58,11 +74,23 @@ MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation,
   const auto transposed = [](bool is) { return is ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(shape.is_right_transposed));
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposed(shape.is_left_transposed));
-  left_ = shape.is_left_transposed ? factor(shape.inner, shape.rows, shape.precision)
-                                   : factor(shape.rows, shape.inner, shape.precision);
-  right_ = shape.is_right_transposed ? factor(shape.columns, shape.inner, shape.precision)
-                                     : factor(shape.inner, shape.columns, shape.precision);
+  const std::int64_t lefts = shape.has_one_left ? 1 : shape.batches;
+  const std::int64_t rights = shape.has_one_right ? 1 : shape.batches;
+  left_ = shape.is_left_transposed ? factor(shape.inner, shape.rows, lefts, shape.precision)
+                                   : factor(shape.rows, shape.inner, lefts, shape.precision);
+  right_ = shape.is_right_transposed ? factor(shape.columns, shape.inner, rights, shape.precision)
+                                     : factor(shape.inner, shape.columns, rights, shape.precision);
   result_ = Array(shape.rows, shape.columns);
+  if (shape.batches > 1) {
+    // A rounded factor has padded rows.
+    const auto offset_of = [](const Array& array, std::int64_t matrices, std::int64_t elements) {
+      if (matrices == 1) return std::int64_t{0};
+      return array.copy.rows == 0 ? elements : array.copy.rows / matrices * array.copy.row_stride();
+    };
+    repeat(left_, offset_of(left_, lefts, shape.rows * shape.inner));
+    repeat(right_, offset_of(right_, rights, shape.inner * shape.columns));
+    repeat(result_, shape.rows * shape.columns);
+  }
 
   bool found = false;
   if (shape.has_bias) {

@@ -22,6 +22,11 @@ struct ProductShape {
   bool is_right_transposed = false;  // the right array is [columns, inner] instead of [inner, columns]
   bool has_bias = false;             // [columns], added to each row
   Precision precision = Precision::f32;
+  // Several products of one shape. The matrices of an array follow one another without gaps, or all products have the
+  // one matrix of a factor.
+  std::int64_t batches = 1;
+  bool has_one_left = false;
+  bool has_one_right = false;
   bool are_factors_given = false;  // the caller passes bf16 factors, laid out as left_copy() and right_copy()
 };
 
@@ -74,7 +79,8 @@ class MatrixProduct {
     std::size_t alignment = 0;
     Bfloat16Matrix copy{};  // empty if the library reads the caller's array
   };
-  static Array factor(std::int64_t rows, std::int64_t columns, Precision precision);
+  static Array factor(std::int64_t rows, std::int64_t columns, std::int64_t matrices, Precision precision);
+  void repeat(const Array& array, std::int64_t offset) const;
 
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t attribute, const Value& value);

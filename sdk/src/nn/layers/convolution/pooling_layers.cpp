@@ -7,6 +7,7 @@
 
 namespace holdfast {
 
+// Windows are checked in the private constructors, because those of a file come here, too.
 MaxPooling1D::MaxPooling1D(const PoolingWindows& windows, const std::string& name) : LayerOf(name), windows_(windows) {
   check_pooling("MaxPooling1D", windows);
 }
@@ -22,6 +23,7 @@ void MaxPooling1D::write_config(ConfigWriter& config) const {
   write_pooling(config, windows_);
 }
 
+// A file does not say how many axes its windows have: the class does.
 std::shared_ptr<const Layer> MaxPooling1D::from_config(const std::string& name, ConfigReader& config) {
   return std::shared_ptr<const Layer>(new MaxPooling1D(read_pooling(config, 1), name));
 }
@@ -53,6 +55,7 @@ AveragePooling1D::AveragePooling1D(const PoolingWindows& windows, const std::str
 AveragePooling1D::AveragePooling1D(std::int64_t pool_size, const AveragePooling1DOptions& options)
     : AveragePooling1D(pooling_windows(pool_size, options), options.name) {}
 
+// The divisor of a mean counts no padding, as in Keras: compute/arithmetic/pooling.h.
 std::vector<Value> AveragePooling1D::build(LayerBuilder&, std::span<const Value> inputs) const {
   return build_pooling(inputs, compute::PoolingKind::average, windows_);
 }

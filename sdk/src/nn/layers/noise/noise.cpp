@@ -76,9 +76,9 @@ Value inverse_error_function(const Value& x) {
 
 }  // namespace
 
-Value dropout_mask(const LayerBuilder& builder, const Value& like, float rate) {
+Value dropout_mask(const LayerBuilder& builder, const Value& like, float rate, std::uint64_t number) {
   // Dropout of ones is the mask itself, scaled as dropout scales what it keeps.
-  return dropout(zeros_like(like) + 1.0F, rate, sequence_of(builder, 0));
+  return dropout(zeros_like(like) + 1.0F, rate, sequence_of(builder, number));
 }
 
 Value normal_noise(const LayerBuilder& builder, const Value& like) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/loss_values.h"
 #include "nn/losses/softmax_row.h"
@@ -11,7 +12,7 @@ namespace {
 
 std::string checked_k(std::string_view what, std::int64_t k) {
   if (k < 1) throw Error(ErrorCode::invalid_argument, fmt::format("{} was given .k = {}; it is at least 1", what, k));
-  return fmt::format(R"("k":{})", k);
+  return JsonObject().integer("k", k).members();
 }
 
 // `right` is 1 at the right class. What is not at most as large as its output is larger, so that a NaN is.

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/counts/threshold_counts.h"
@@ -20,11 +20,11 @@ namespace {
 constexpr float kThreshold = 0.5F;
 
 // The name of the member is Keras's, which may be a list, too.
-std::string thresholds_member(const std::string& kind, const PrecisionOptions& options) {
+JsonObject thresholds_of(const std::string& kind, const PrecisionOptions& options) {
   if (options.thresholds.empty()) {
     const float threshold = checked_threshold(kind, options.threshold.value_or(kThreshold));
     const bool has_threshold = options.threshold || !options.top_k;
-    return fmt::format(R"("thresholds":{})", has_threshold ? json_number(threshold) : "null");
+    return JsonObject().number_or_null("thresholds", has_threshold ? std::optional(threshold) : std::nullopt);
   }
   if (options.threshold) {
     throw Error(ErrorCode::invalid_argument,
@@ -38,23 +38,23 @@ std::string thresholds_member(const std::string& kind, const PrecisionOptions& o
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} was given the threshold {} twice in .thresholds", kind, texts.back()));
   }
-  return fmt::format(R"("thresholds":[{}])", fmt::join(texts, ","));
+  return JsonObject().numbers("thresholds", options.thresholds);
 }
 
 std::string confusion_options(const std::string& kind, const PrecisionOptions& options) {
-  std::string text = thresholds_member(kind, options);
+  JsonObject object = thresholds_of(kind, options);
   if (options.top_k) {
     if (*options.top_k < 1) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} was given .top_k = {}; it is at least 1", kind, *options.top_k));
     }
-    fmt::format_to(std::back_inserter(text), R"(,"top_k":{})", *options.top_k);
+    object.integer("top_k", *options.top_k);
   }
   if (options.class_id) {
     check_class_id(kind, *options.class_id);
-    fmt::format_to(std::back_inserter(text), R"(,"class_id":{})", *options.class_id);
+    object.integer("class_id", *options.class_id);
   }
-  return text;
+  return object.members();
 }
 
 PrecisionOptions with_all_classes(const CountOptions& options) {
@@ -65,7 +65,7 @@ PrecisionOptions with_all_classes(const CountOptions& options) {
           .name = options.name};
 }
 
-// 1 at the k largest elements along the last axis, else 0. Of equal ones, the first count, as in Keras.
+// 1 at the k largest elements along the last axis, else 0. The first ones count among equal ones, as in Keras.
 Value is_among_largest(const std::string& what, const Value& outputs, std::int64_t k) {
   const std::int64_t classes = outputs.shape().rank() == 0 ? 0 : outputs.shape().extents().back();
   if (k > classes) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "holdfast/nn/confusion_metrics.h"
@@ -29,20 +30,25 @@ const char* text_of(FBetaAverage average) {
                                           : R"("weighted")";
 }
 
+// `beta` is the text of that member, or empty.
 std::string average_and_threshold(const char* kind, const FBetaScoreOptions& options, const std::string& beta = {}) {
   check_above_zero(kind, "beta", options.beta);
   if (options.threshold) {
     check_above_zero(kind, "threshold", *options.threshold);
     check_range(kind, "threshold", *options.threshold, 0, 1);
   }
-  return fmt::format(R"("average":{},{}"threshold":{})", text_of(options.average), beta,
-                     options.threshold ? float_text(*options.threshold) : "null");
+  return JsonObject()
+      .value("average", text_of(options.average))
+      .append(beta)
+      .value("threshold", options.threshold ? float_text(*options.threshold) : "null")
+      .members();
 }
 
 std::string fbeta_options(const FBetaScoreOptions& options) {
   // A beta that is not finite is refused below, and has no text that JSON could hold.
-  const std::string beta = std::isfinite(options.beta) ? fmt::format(R"("beta":{},)", float_text(options.beta)) : "";
-  return average_and_threshold("fbeta_score", options, beta);
+  JsonObject beta;
+  if (std::isfinite(options.beta)) beta.value("beta", float_text(options.beta));
+  return average_and_threshold("fbeta_score", options, beta.members());
 }
 
 // The beta of F1Score is fixed, so it is left out of its configuration, as in Keras.

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/json_text.h"
+#include "core/json_object.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/loss_values.h"
 
@@ -44,20 +44,17 @@ std::vector<std::int64_t> all_ids(const std::string& kind, std::int64_t num_clas
 
 // Files name the options as Keras does.
 std::string members_of(const IoUOptions& options) {
-  return fmt::format(R"(,"ignore_class":{},"sparse_y_pred":{},"axis":-1)",
-                     options.ignore_class ? fmt::format("{}", *options.ignore_class) : "null", options.sparse_outputs);
+  JsonObject object;
+  if (options.ignore_class) {
+    object.integer("ignore_class", *options.ignore_class);
+  } else {
+    object.value("ignore_class", "null");
+  }
+  return object.boolean("sparse_y_pred", options.sparse_outputs).integer("axis", -1).members();
 }
 
-std::string sparse_targets_of(const IoUOptions& options) {
-  return fmt::format(R"(,"sparse_y_true":{}{})", options.sparse_targets, members_of(options));
-}
-
-std::string ids_member(const std::vector<std::int64_t>& ids) {
-  return fmt::format(R"("target_class_ids":[{}])", fmt::join(ids, ","));
-}
-
-std::string classes_of(std::int64_t num_classes) {
-  return fmt::format(R"("num_classes":{})", num_classes);
+std::string with_sparse_targets(const IoUOptions& options) {
+  return JsonObject().boolean("sparse_y_true", options.sparse_targets).append(members_of(options)).members();
 }
 
 // The one-hot metrics are the others with `sparse_targets` fixed. Keras leaves it out of their configuration.
@@ -135,29 +132,40 @@ double IoUMetric::result(std::span<const double> sums, double) const {
 }
 
 IoU::IoU(std::int64_t num_classes, const std::vector<std::int64_t>& target_class_ids, const IoUOptions& options)
-    : IoUMetric(
-          "io_u", num_classes, target_class_ids, options,
-          fmt::format("{},{}{}", classes_of(num_classes), ids_member(target_class_ids), sparse_targets_of(options))) {}
+    : IoUMetric("io_u", num_classes, target_class_ids, options,
+                JsonObject()
+                    .integer("num_classes", num_classes)
+                    .integers("target_class_ids", target_class_ids)
+                    .append(with_sparse_targets(options))
+                    .members()) {}
 
 MeanIoU::MeanIoU(std::int64_t num_classes, const IoUOptions& options)
     : IoUMetric("mean_io_u", num_classes, all_ids("mean_io_u", num_classes), options,
-                fmt::format("{}{}", classes_of(num_classes), sparse_targets_of(options))) {}
+                JsonObject().integer("num_classes", num_classes).append(with_sparse_targets(options)).members()) {}
 
 OneHotIoU::OneHotIoU(std::int64_t num_classes, const std::vector<std::int64_t>& target_class_ids,
                      const OneHotIoUOptions& options)
     : IoUMetric("one_hot_io_u", num_classes, target_class_ids, with_rows_as_targets(options),
-                fmt::format("{},{}{}", classes_of(num_classes), ids_member(target_class_ids),
-                            members_of(with_rows_as_targets(options)))) {}
+                JsonObject()
+                    .integer("num_classes", num_classes)
+                    .integers("target_class_ids", target_class_ids)
+                    .append(members_of(with_rows_as_targets(options)))
+                    .members()) {}
 
 OneHotMeanIoU::OneHotMeanIoU(std::int64_t num_classes, const OneHotIoUOptions& options)
     : IoUMetric("one_hot_mean_io_u", num_classes, all_ids("one_hot_mean_io_u", num_classes),
                 with_rows_as_targets(options),
-                fmt::format("{}{}", classes_of(num_classes), members_of(with_rows_as_targets(options)))) {}
+                JsonObject()
+                    .integer("num_classes", num_classes)
+                    .append(members_of(with_rows_as_targets(options)))
+                    .members()) {}
 
 BinaryIoU::BinaryIoU(const BinaryIoUOptions& options)
     : IoUMetric("binary_io_u", 2, options.target_class_ids, {.name = options.name},
-                fmt::format(R"({},"threshold":{})", ids_member(options.target_class_ids),
-                            json_number(checked_threshold("binary_io_u", options.threshold)))),
+                JsonObject()
+                    .integers("target_class_ids", options.target_class_ids)
+                    .number("threshold", checked_threshold("binary_io_u", options.threshold))
+                    .members()),
       threshold_(options.threshold) {}
 
 std::vector<Value> BinaryIoU::sums(const Value& outputs, const Value& targets) const {

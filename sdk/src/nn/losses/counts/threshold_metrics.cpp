@@ -11,6 +11,7 @@
 #include <limits>
 #include <string_view>
 
+#include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/counts/threshold_counts.h"
@@ -38,12 +39,6 @@ void check_threshold_count(std::string_view what, std::int64_t count, std::int64
       fmt::format("{} was given .num_thresholds = {}; it is a number from {} to {}", what, count, least, kMost));
 }
 
-std::string list_of(std::span<const float> numbers) {
-  std::vector<std::string> texts;
-  for (const float number : numbers) texts.push_back(json_number(number));
-  return fmt::format("[{}]", fmt::join(texts, ","));
-}
-
 std::string auc_options(const AUCOptions& options) {
   constexpr std::string_view kWhat = "auc";
   for (const float threshold : options.thresholds) check_range(kWhat, "thresholds", threshold, 0, 1);
@@ -52,13 +47,19 @@ std::string auc_options(const AUCOptions& options) {
   for (const float weight : options.label_weights) {
     check_range(kWhat, "label_weights", weight, 0, std::numeric_limits<float>::infinity());
   }
-  std::string text = fmt::format(
-      R"("num_thresholds":{},"curve":"{}","summation_method":"{}","multi_label":{},"label_weights":{},"from_logits":{})",
-      given == 0 ? options.num_thresholds : given + 2, text_of(options.curve), text_of(options.summation_method),
-      options.multi_label, options.label_weights.empty() ? "null" : list_of(options.label_weights),
-      options.from_logits);
-  if (given > 0) fmt::format_to(std::back_inserter(text), R"(,"thresholds":{})", list_of(options.thresholds));
-  return text;
+  JsonObject object;
+  object.integer("num_thresholds", given == 0 ? options.num_thresholds : given + 2)
+      .value("curve", json_string(text_of(options.curve)))
+      .value("summation_method", json_string(text_of(options.summation_method)))
+      .boolean("multi_label", options.multi_label);
+  if (options.label_weights.empty()) {
+    object.value("label_weights", "null");
+  } else {
+    object.numbers("label_weights", options.label_weights);
+  }
+  object.boolean("from_logits", options.from_logits);
+  if (given > 0) object.numbers("thresholds", options.thresholds);
+  return object.members();
 }
 
 // Sorted, with one below 0 and one above 1. As in Keras: all outputs are above the first threshold and none above the
@@ -136,8 +137,10 @@ std::string operating_options(const std::string& kind, const std::string& option
   check_range(kind, option, value, 0, 1);
   check_threshold_count(kind, options.num_thresholds, 1);
   if (options.class_id) check_class_id(kind, *options.class_id);
-  return fmt::format(R"("{}":{},"num_thresholds":{},"class_id":{})", option, json_number(value), options.num_thresholds,
-                     options.class_id ? fmt::format("{}", *options.class_id) : "null");
+  JsonObject object;
+  object.number(option, value).integer("num_thresholds", options.num_thresholds);
+  if (options.class_id) return object.integer("class_id", *options.class_id).members();
+  return object.value("class_id", "null").members();
 }
 
 double precision_of(const ThresholdCounts& counts, std::size_t i) {

@@ -30,11 +30,11 @@ class Batch {
 
   // An input by its position. Throws Error{not_found} where there are fewer.
   const at::Tensor& input(std::size_t position = 0) const;
-  // By its name. Throws Error{not_found} that lists the names.
+  // An input by its name. Throws Error{not_found} that lists the names.
   const at::Tensor& input(std::string_view name) const;
   // A target likewise. predict() has none.
   const at::Tensor& target(std::size_t position = 0) const;
-  // By its name.
+  // A target by its name.
   const at::Tensor& target(std::string_view name) const;
   // The first extent of each tensor.
   std::int64_t samples() const { return samples_; }

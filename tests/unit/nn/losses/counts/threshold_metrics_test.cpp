@@ -103,7 +103,7 @@ TEST(OperatingPoints, AreThoseOfKeras) {
               DoubleNear(2.0 / 3, 1e-6));
 }
 
-// Of five positive samples, four are above each threshold but the first and the last.
+// Four of five positive samples are above each threshold but the first and the last.
 TEST(OperatingPoints, ReachAValueThatIsEqualInF32) {
   EXPECT_THAT(reported(metrics::SpecificityAtSensitivity(0.8F, {.num_thresholds = 3}),
                        {0.9F, 0.9F, 0.9F, 0.9F, 0.1F, 0.2F}, {1, 1, 1, 1, 1, 0}),

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -183,24 +181,6 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
   });
 
   EXPECT_EQ(wrong, 0);
-}
-
-// The system knows how many pages of a memory file exist.
-TEST(MemoryCommunicator, TouchesNoSlotThatIsNotUsed) {
-  constexpr std::size_t kBlockBytes = std::size_t{64} * 1024;
-  const CommunicatorShape shape{.rank = 0,
-                                .size = 2,
-                                .assignment = ShardAssignment::even(8, 2),
-                                .slots = 8,
-                                .float_count = kBlockBytes / sizeof(float)};
-  SharedMemory blocks = SharedMemory::create("blocks", MemoryCommunicator::blocks_bytes(shape));
-
-  MemoryCommunicator::touch_blocks(shape, blocks.writable(), 3);
-
-  struct stat status {};
-  ASSERT_EQ(::fstat(blocks.descriptor(), &status), 0);
-  // Three slots, a segment of half a block, and the result.
-  EXPECT_EQ(static_cast<std::size_t>(status.st_blocks) * 512, 4 * kBlockBytes + kBlockBytes / 2);
 }
 
 TEST(MemoryCommunicator, LeavesWhatARankDoesNotTake) {

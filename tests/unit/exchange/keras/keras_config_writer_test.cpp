@@ -1,6 +1,6 @@
 // Savepoint graphs as Keras configurations, without Keras: names, options and the sizes of images.
 
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ Json convolution(const std::string& padding) {
   return {{"filters", 5}, {"kernel_size", {3, 2}}, {"strides", {2, 3}}, {"padding", padding}};
 }
 
-TEST(KerasGraph, FollowsTheSizesOfImages) {
+TEST(KerasConfigWriter, FollowsTheSizesOfImages) {
   const Json pool = {{"pool_size", {2, 2}}, {"strides", {1, 2}}, {"padding", "valid"}};
   const Json metadata =
       savepoint_metadata({entry("Conv2D", "c", convolution("same")), entry("MaxPooling2D", "p", pool),
@@ -43,7 +43,7 @@ TEST(KerasGraph, FollowsTheSizesOfImages) {
   EXPECT_EQ(image_before(metadata, "nobody"), (Image{}));
 }
 
-TEST(KerasGraph, FindsNoImageWhereSizesAreInvalid) {
+TEST(KerasConfigWriter, FindsNoImageWhereSizesAreInvalid) {
   Json zero = convolution("valid");
   zero["strides"] = {0, 1};
   Json negative = convolution("same");
@@ -54,7 +54,7 @@ TEST(KerasGraph, FindsNoImageWhereSizesAreInvalid) {
   EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c"), entry("Flatten", "f")}), "f"), (Image{}));
 }
 
-TEST(KerasGraph, GivesTheInputLayerAnUnusedName) {
+TEST(KerasConfigWriter, GivesTheInputLayerAnUnusedName) {
   const Json config =
       keras_config_of_savepoint(savepoint_metadata({entry("Dense", "input_layer"), entry("Dense", "input_layer_")}));
 
@@ -62,7 +62,7 @@ TEST(KerasGraph, GivesTheInputLayerAnUnusedName) {
   EXPECT_EQ(config["config"]["layers"][0]["config"]["batch_shape"], Json({nullptr, 9, 8, 2}));
 }
 
-TEST(KerasGraph, ConvertsANormalInitializer) {
+TEST(KerasConfigWriter, ConvertsANormalInitializer) {
   const Json metadata = savepoint_metadata({entry("Dense", "d", {{"kernel_initializer", "normal(0.25)"}})});
 
   const Json config = keras_config_of_savepoint(metadata)["config"]["layers"][1]["config"];
@@ -77,7 +77,7 @@ Json metadata_with_optimizer(Json optimizer) {
   return metadata;
 }
 
-TEST(KerasGraph, ConvertsASchedule) {
+TEST(KerasConfigWriter, ConvertsASchedule) {
   const Json schedule = {{"kind", "cosine_decay"}, {"initial_learning_rate", 0.1}, {"decay_steps", 10}};
 
   const Json config = keras_config_of_savepoint(
@@ -91,7 +91,7 @@ TEST(KerasGraph, ConvertsASchedule) {
   EXPECT_EQ(config["optimizer"]["config"]["learning_rate"], expected);
 }
 
-TEST(KerasGraph, NamesClippingAsKerasDoes) {
+TEST(KerasConfigWriter, NamesClippingAsKerasDoes) {
   for (const auto& [ours, theirs] :
        {std::pair{"clip_value", "clipvalue"}, {"clip_norm", "clipnorm"}, {"global_clip_norm", "global_clipnorm"}}) {
     const Json config = keras_config_of_savepoint(metadata_with_optimizer(
@@ -101,7 +101,7 @@ TEST(KerasGraph, NamesClippingAsKerasDoes) {
   }
 }
 
-TEST(KerasGraph, WritesNoDecayAsKerasDoes) {
+TEST(KerasConfigWriter, WritesNoDecayAsKerasDoes) {
   const auto decay_of = [](const char* kind, double decay) -> Json {
     return keras_config_of_savepoint(
         metadata_with_optimizer({{"kind", kind},
@@ -115,7 +115,7 @@ TEST(KerasGraph, WritesNoDecayAsKerasDoes) {
   EXPECT_EQ(decay_of("adamw", 0.0), 0.0);
 }
 
-TEST(KerasGraph, NamesEachOptimizerAsKerasDoes) {
+TEST(KerasConfigWriter, NamesEachOptimizerAsKerasDoes) {
   for (const auto& [kind, class_name] : {std::pair{"sgd", "SGD"},
                                          {"adam", "Adam"},
                                          {"adamw", "AdamW"},
@@ -136,7 +136,7 @@ TEST(KerasGraph, NamesEachOptimizerAsKerasDoes) {
   }
 }
 
-TEST(KerasGraph, WritesThePatternsOfMuonAsExpressions) {
+TEST(KerasConfigWriter, WritesThePatternsOfMuonAsExpressions) {
   const auto optimizer_with = [](const Json& patterns) {
     const Json config = keras_config_of_savepoint(
         metadata_with_optimizer({{"kind", "muon"}, {"learning_rate", 0.1}, {"adam_arrays", patterns}}));
@@ -152,13 +152,13 @@ TEST(KerasGraph, WritesThePatternsOfMuonAsExpressions) {
   EXPECT_TRUE(optimizer_with(Json::array({"out*"})).is_null());
 }
 
-TEST(KerasGraph, LeavesOutAnOptimizerWithAUsersOwnSchedule) {
+TEST(KerasConfigWriter, LeavesOutAnOptimizerWithAUsersOwnSchedule) {
   const Json metadata = metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", {{"kind", "of_our_own"}}}});
 
   EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
 }
 
-TEST(KerasGraph, ConvertsLossesAndMetricsOfValues) {
+TEST(KerasConfigWriter, ConvertsLossesAndMetricsOfValues) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   const Json precision = {{"kind", "precision"}, {"thresholds", 0.5}, {"name", "p"}};
   metadata["configuration"] = {{"optimizer", {{"kind", "sgd"}, {"learning_rate", 0.1}}},
@@ -186,7 +186,7 @@ Json loss_for_keras(const Json& loss) {
   return config.contains("compile_config") ? config["compile_config"] : Json();
 }
 
-TEST(KerasGraph, CountsTheSamplesInListsOfAxes) {
+TEST(KerasConfigWriter, CountsTheSamplesInListsOfAxes) {
   const Json config = loss_for_keras({{"kind", "dice"}, {"axis", Json::array({0, -1})}});
 
   EXPECT_EQ(config["loss"]["class_name"], "Dice");
@@ -195,25 +195,25 @@ TEST(KerasGraph, CountsTheSamplesInListsOfAxes) {
 }
 
 // In Keras, they would be those of the batch.
-TEST(KerasGraph, LeavesOutALossOverAllAxesOfASample) {
+TEST(KerasConfigWriter, LeavesOutALossOverAllAxesOfASample) {
   EXPECT_TRUE(loss_for_keras({{"kind", "tversky"}, {"axis", Json::array()}}).is_null());
 }
 
-TEST(KerasGraph, LeavesOutSizesThatKerasSeesInArrays) {
+TEST(KerasConfigWriter, LeavesOutSizesThatKerasSeesInArrays) {
   const Json config = loss_for_keras({{"kind", "ctc"}, {"classes", 5}, {"most_labels", 3}});
 
   EXPECT_EQ(config["loss"]["class_name"], "CTC");
   EXPECT_EQ(config["loss"]["config"], Json::object());
 }
 
-TEST(KerasGraph, LeavesOutTrainingThatKerasDoesNotKnow) {
+TEST(KerasConfigWriter, LeavesOutTrainingThatKerasDoesNotKnow) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};
 
   EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
 }
 
-TEST(KerasGraph, ConvertsTheLossesOfSeveralOutputs) {
+TEST(KerasConfigWriter, ConvertsTheLossesOfSeveralOutputs) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   const Json huber = {{"loss", {{"kind", "huber"}, {"delta", 2}}}, {"weight", 0.5}};
   const Json hinge = {{"loss", {{"kind", "hinge"}}}, {"weight", 1}};
@@ -234,7 +234,7 @@ TEST(KerasGraph, ConvertsTheLossesOfSeveralOutputs) {
   EXPECT_EQ(training_that_keras_lacks(metadata), "");
 }
 
-TEST(KerasGraph, NamesTheTrainingThatKerasLacks) {
+TEST(KerasConfigWriter, NamesTheTrainingThatKerasLacks) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "sgd"}}}, {"loss", {{"kind", "of_our_own"}}}};
   EXPECT_EQ(training_that_keras_lacks(metadata), "the loss \"of_our_own\" as it is");
@@ -243,7 +243,7 @@ TEST(KerasGraph, NamesTheTrainingThatKerasLacks) {
   EXPECT_EQ(training_that_keras_lacks(metadata), "the optimizer \"mine\" as it is");
 }
 
-TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
+TEST(KerasConfigWriter, RefusesWhatCannotBecomeAKerasModel) {
   Json other_format = savepoint_metadata({});
   other_format["graph"]["format"] = "mine";
 

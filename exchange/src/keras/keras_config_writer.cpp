@@ -2,7 +2,7 @@
 // chain becomes a Sequential, any other graph a functional model. An optimizer, loss or schedule that Keras lacks is
 // left out; a layer that it lacks is an error. See docs/decisions/exchange.md.
 
-#include "keras/keras_graph.h"
+#include "keras/keras_config_writer.h"
 
 #include <fmt/format.h>
 
@@ -36,6 +36,25 @@ std::string unused_name(const ModelGraph& graph, std::string name) {
   return name;
 }
 
+// Layers of Keras that have their weights in parts: what these are called there and in Holdfast.
+std::span<const std::pair<std::string_view, std::string_view>> parts_with_weights(std::string_view kind) {
+  using Parts = std::array<std::pair<std::string_view, std::string_view>, 4>;
+  static constexpr Parts kHeads = {
+      {{"query_dense", "query"}, {"key_dense", "key"}, {"value_dense", "value"}, {"output_dense", "attention_output"}}};
+  // This class of Keras has no public names for them.
+  static constexpr Parts kGroups = {{{"_query_dense", "query"},
+                                     {"_key_dense", "key"},
+                                     {"_value_dense", "value"},
+                                     {"_output_dense", "attention_output"}}};
+  static constexpr Parts kCells = {
+      {{"cell", ""}, {"forward_layer/cell", "forward_layer"}, {"backward_layer/cell", "backward_layer"}}};
+  if (kind == "MultiHeadAttention") return kHeads;
+  if (kind == "GroupQueryAttention") return kGroups;
+  const std::span all(kCells);
+  if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return all.first(1);
+  return kind == "Bidirectional" ? all.subspan(1, 2) : all.first(0);
+}
+
 // The layers of a chain. Empty if one of them is a function in Keras, which a Sequential cannot hold.
 std::optional<Json> layers_of_chain(const ModelGraph& graph) {
   const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
@@ -47,6 +66,8 @@ std::optional<Json> layers_of_chain(const ModelGraph& graph) {
     if (layer.kind == "ReversibleEmbedding") return std::nullopt;
     KerasObject object = keras_layer_object(layer, layer.name, input_shapes(graph, call, shapes));
     if (text_member(object.object, "module") != "keras.layers") return std::nullopt;
+    // Nor has one other arguments, and each layer of it has one output.
+    if (object.arguments.size() != 1 || !object.named_arguments.empty() || output_count(layer) > 1) return std::nullopt;
     // No chain that Holdfast writes has an empty name, or a name twice.
     if (layer.name != names[call.layer]) {
       refuse_savepoint(
@@ -345,7 +366,13 @@ std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
   const ModelGraph graph = graph_for_keras(metadata);
   const std::vector<std::string> keras = keras_layer_names(graph);
   std::map<std::string, std::string> names;
-  for (std::size_t layer = 0; layer < keras.size(); ++layer) names.emplace(keras[layer], graph.layers[layer].name);
+  for (std::size_t layer = 0; layer < keras.size(); ++layer) {
+    const std::string& name = graph.layers[layer].name;
+    names.emplace(keras[layer], name);
+    for (const auto& [of_keras, own] : parts_with_weights(graph.layers[layer].kind)) {
+      names.emplace(fmt::format("{}/{}", keras[layer], of_keras), own.empty() ? name : fmt::format("{}/{}", name, own));
+    }
+  }
   return names;
 }
 

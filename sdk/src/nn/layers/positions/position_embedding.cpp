@@ -1,0 +1,174 @@
+// Waves are numbers that stand still, which a model has as buffers: a graph has no other arrays of its own. They are
+// computed in double and rounded once.
+
+#include "holdfast/nn/position_embedding.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "holdfast/base/error.h"
+#include "holdfast/nn/functions.h"
+#include "nn/graph/config.h"
+#include "nn/layers/weight_limits.h"
+#include "nn/operations/checks.h"
+#include "nn/operations/elements.h"
+
+namespace holdfast {
+
+namespace {
+
+// More would be a file that describes a model no memory holds.
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 28;
+
+void check_wavelength(std::string_view kind, float max_wavelength) {
+  if (std::isfinite(max_wavelength) && max_wavelength >= 1) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} needs a finite max_wavelength from 1, not {}", kind, max_wavelength));
+}
+
+const Value& sequence_of(std::span<const Value> inputs) {
+  const Value& x = only_input(inputs);
+  if (x.shape().rank() >= 2) return x;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("it takes a sequence [steps, width], not {}", x.shape().to_string()));
+}
+
+// A buffer whose numbers are value(row, column).
+template <class Function>
+Value given_numbers(LayerBuilder& builder, const std::string& name, std::int64_t rows, std::int64_t columns,
+                    const Function& value) {
+  if (rows > kMostNumbers / columns) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("its {} [{}, {}] has more than 2^28 elements; use shorter sequences", name, rows, columns));
+  }
+  std::vector<float> numbers;
+  numbers.reserve(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      numbers.push_back(static_cast<float>(value(static_cast<double>(row), column)));
+    }
+  }
+  return builder.buffer(name, {rows, columns}, Initializer::values(std::move(numbers)));
+}
+
+// The same for each sample, in the shape of x.
+Value for_each_sample(const Value& table, const Value& x) {
+  return broadcast_to(table, {.shape = x.shape(), .dtype = DType::f32, .has_samples = true});
+}
+
+}  // namespace
+
+PositionEmbedding::PositionEmbedding(std::int64_t sequence_length, const PositionEmbeddingOptions& options)
+    : LayerOf(options.name), sequence_length_(sequence_length), options_(options) {
+  check_extent("PositionEmbedding", "a sequence length", sequence_length);
+}
+
+std::vector<Value> PositionEmbedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& x = sequence_of(inputs);
+  const std::int64_t steps = x.shape()[x.shape().rank() - 2];
+  const std::int64_t width = x.shape()[x.shape().rank() - 1];
+  // KerasHub puts longer sequences together from products of the table, which is not what anyone expects.
+  if (steps > sequence_length_) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("it has vectors for {} steps, and its input has {}; give it a larger sequence length",
+                            sequence_length_, steps));
+  }
+  const Value table = limited(builder,
+                              builder.parameter("embeddings", {sequence_length_, width}, options_.initializer,
+                                                {.in = sequence_length_, .out = width}),
+                              options_.embeddings_regularizer, options_.embeddings_constraint);
+  return {for_each_sample(steps == sequence_length_ ? table : slice(table, 0, 0, steps), x)};
+}
+
+void PositionEmbedding::write_config(ConfigWriter& config) const {
+  config.integer("sequence_length", sequence_length_);
+  config.text("initializer", options_.initializer.name());
+  write_limits(config, "embeddings", options_.embeddings_regularizer, options_.embeddings_constraint);
+}
+
+std::shared_ptr<const Layer> PositionEmbedding::from_config(const std::string& name, ConfigReader& config) {
+  const std::int64_t sequence_length = config.integer("sequence_length");
+  return std::make_shared<const PositionEmbedding>(
+      sequence_length,
+      PositionEmbeddingOptions{.initializer = Initializer::from_name(config.text("initializer")),
+                               .embeddings_regularizer = read_regularizer(config, "embeddings_regularizer"),
+                               .embeddings_constraint = read_constraint(config, "embeddings_constraint"),
+                               .name = name});
+}
+
+SinePositionEncoding::SinePositionEncoding(const SinePositionEncodingOptions& options)
+    : LayerOf(options.name), max_wavelength_(options.max_wavelength) {
+  check_wavelength("SinePositionEncoding", options.max_wavelength);
+}
+
+std::vector<Value> SinePositionEncoding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& x = sequence_of(inputs);
+  const std::int64_t width = x.shape()[x.shape().rank() - 1];
+  const auto wave = [&](double step, std::int64_t column) {
+    // Neighbouring columns have one wavelength, the second one a quarter of a wave later.
+    const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
+    const double angle = step / std::pow(static_cast<double>(max_wavelength_), exponent);
+    return column % 2 == 0 ? std::sin(angle) : std::cos(angle);
+  };
+  return {for_each_sample(given_numbers(builder, "encoding", x.shape()[x.shape().rank() - 2], width, wave), x)};
+}
+
+void SinePositionEncoding::write_config(ConfigWriter& config) const {
+  config.number("max_wavelength", max_wavelength_);
+}
+
+std::shared_ptr<const Layer> SinePositionEncoding::from_config(const std::string& name, ConfigReader& config) {
+  return std::make_shared<const SinePositionEncoding>(
+      SinePositionEncodingOptions{.max_wavelength = config.number("max_wavelength"), .name = name});
+}
+
+RotaryEmbedding::RotaryEmbedding(const RotaryEmbeddingOptions& options)
+    : LayerOf(options.name), max_wavelength_(options.max_wavelength), scaling_factor_(options.scaling_factor) {
+  check_wavelength("RotaryEmbedding", options.max_wavelength);
+  if (std::isfinite(options.scaling_factor) && options.scaling_factor > 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("RotaryEmbedding needs a finite scaling_factor above 0, not {}", options.scaling_factor));
+}
+
+std::vector<Value> RotaryEmbedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  const Value& x = sequence_of(inputs);
+  const std::int64_t steps = x.shape()[0];
+  const std::int64_t width = x.shape()[x.shape().rank() - 1];
+  if (width % 2 != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("it rotates pairs of elements, so a width of {} must be even", width));
+  }
+  const std::int64_t half = width / 2;
+  const auto angle = [&](double step, std::int64_t column) {
+    const double exponent = static_cast<double>(2 * column) / static_cast<double>(width);
+    return step / static_cast<double>(scaling_factor_) / std::pow(static_cast<double>(max_wavelength_), exponent);
+  };
+  // All heads of a step turn alike.
+  std::vector<std::int64_t> extents(x.shape().rank(), 1);
+  extents.front() = steps;
+  extents.back() = half;
+  const Value cosine = reshape(
+      given_numbers(builder, "cosine", steps, half, [&](double t, std::int64_t i) { return std::cos(angle(t, i)); }),
+      extents);
+  const Value sine = reshape(
+      given_numbers(builder, "sine", steps, half, [&](double t, std::int64_t i) { return std::sin(angle(t, i)); }),
+      extents);
+  // The halves of a vector are turned against each other, as in GPT-NeoX and KerasHub, and not its neighbours.
+  const Value first = slice(x, -1, 0, half);
+  const Value second = slice(x, -1, half, width);
+  return {concatenate({first * cosine - second * sine, second * cosine + first * sine}, -1)};
+}
+
+void RotaryEmbedding::write_config(ConfigWriter& config) const {
+  config.number("max_wavelength", max_wavelength_);
+  config.number("scaling_factor", scaling_factor_);
+}
+
+std::shared_ptr<const Layer> RotaryEmbedding::from_config(const std::string& name, ConfigReader& config) {
+  const float max_wavelength = config.number("max_wavelength");
+  return std::make_shared<const RotaryEmbedding>(RotaryEmbeddingOptions{
+      .max_wavelength = max_wavelength, .scaling_factor = config.number("scaling_factor"), .name = name});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,128 @@
+// What reference cases do not show: causality by bits, masks as inputs, dropout on any cut of a batch, second outputs.
+
+#include "holdfast/nn/multi_head_attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "holdfast/nn/flatten.h"
+#include "holdfast/nn/model.h"
+#include "holdfast/nn/sequential.h"
+#include "holdfast/nn/shape_layers.h"
+#include "nn/program/model_program.h"
+#include "unit/nn/support/random_model.h"
+#include "unit/nn/support/reference_check.h"
+#include "unit/nn/support/refusal.h"
+
+namespace holdfast {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<float> initial_parameters(const Model& model) {
+  std::vector<float> parameters(model.parameters().float_count()), buffers(model.buffers().float_count());
+  model.initialize(3, parameters, buffers);
+  return parameters;
+}
+
+std::vector<float> outputs_of(const Model& model, const std::vector<float>& x, std::int64_t samples,
+                              const Draws& draws = {}) {
+  ModelProgram program(model, 1);
+  const auto outputs = program.forward_training(x, samples, initial_parameters(model), draws);
+  return {outputs.begin(), outputs.end()};
+}
+
+TEST(MultiHeadAttention, DoesNotLookAheadWhereItIsCausal) {
+  const Value x = input({5, 4});
+  const Model model(x, MultiHeadAttention{2, 3, {.use_causal_mask = true}}(x));
+  std::vector<float> numbers = reference::random_values(20, 1);
+  const std::vector<float> before = outputs_of(model, numbers, 1);
+
+  // Steps 3 and 4.
+  for (std::size_t i = 12; i < 20; ++i) numbers[i] += 1;
+  const std::vector<float> after = outputs_of(model, numbers, 1);
+
+  EXPECT_TRUE(std::equal(before.begin(), before.begin() + 12, after.begin()));
+  EXPECT_NE(before[12], after[12]);
+}
+
+TEST(MultiHeadAttention, GivesTheSharesAsASecondOutput) {
+  const Value x = input({3, 4});
+  const Value padding = input({3}, {.dtype = DType::boolean});
+  const MultiHeadAttention attention{2, 2, {.takes_padding_mask = true, .return_attention_scores = true}};
+  const std::vector<Value> outputs = attention.call(std::vector<Value>{x, padding});
+  Model model({x, padding}, outputs);
+  model.set_weights(initial_parameters(model), {});
+
+  const Tensor shares = model.predict(
+      std::vector<Tensor>{Tensor(Shape{2, 3, 4}, reference::random_values(24, 2)),
+                          Tensor(Shape{2, 3}, std::vector<bool>{true, false, true, false, false, false})})[1];
+
+  EXPECT_EQ(shares.shape(), (Shape{2, 2, 3, 3}));
+  for (std::size_t row = 0; row < 12; ++row) {
+    const std::span<const float> of_row = shares.values().subspan(3 * row, 3);
+    EXPECT_EQ(of_row[1], 0) << row;
+    // Three roundings of numbers below 1, and no key at all in the second sample.
+    EXPECT_NEAR(of_row[0] + of_row[2], row < 6 ? 1 : 0, 3 * 0x1p-24) << row;
+  }
+}
+
+TEST(MultiHeadAttention, DropsTheSameSharesOnAnyCutOfABatch) {
+  const Value x = input({3, 4});
+  const Model model(x, MultiHeadAttention{2, 2, {.dropout = 0.5F}}(x));
+  const std::vector<float> numbers = reference::random_values(60, 1);
+  const std::vector<float> whole = outputs_of(model, numbers, 5, {.seed = 7, .step = 3, .first_sample = 20});
+
+  std::vector<float> joined;
+  for (std::int64_t sample = 0; sample < 5; ++sample) {
+    const auto begin = numbers.begin() + 12 * sample;
+    const std::vector<float> one = outputs_of(model, std::vector<float>(begin, begin + 12), 1,
+                                              {.seed = 7, .step = 3, .first_sample = 20 + sample});
+    joined.insert(joined.end(), one.begin(), one.end());
+  }
+
+  // Masks are bits; products of other shapes may round otherwise.
+  ASSERT_EQ(joined.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(joined[i], whole[i], 1e-5) << i;
+  EXPECT_NE(whole, outputs_of(model, numbers, 5, {.seed = 7, .step = 4, .first_sample = 20}));
+}
+
+TEST(MultiHeadAttention, GivesTheSameBitsInMemoryThatOperationsShare) {
+  const Sequential model{Input{6}, Reshape{{2, 3}}, MultiHeadAttention{2, 2, {.dropout = 0.25F}},
+                         GroupQueryAttention{2, 4, 2, {.use_causal_mask = true}}, Flatten{}};
+
+  const random_models::Result expected = random_models::train(model, 3);
+
+  EXPECT_TRUE(expected == random_models::train(model, 3, random_models::kApart));
+  EXPECT_TRUE(expected == random_models::train(model, 3, {.tile_bytes = 64}));
+}
+
+TEST(MultiHeadAttention, GoesThroughAFile) {
+  const Value x = input({3, 4}), memory = input({5, 2}), mask = input({3, 5}, {.dtype = DType::boolean});
+  const MultiHeadAttention attention{
+      2, 3, {.value_dim = 5, .dropout = 0.5F, .use_bias = false, .sliding_window = 2, .takes_attention_mask = true}};
+  const Model model({x, memory, mask}, {attention(x, memory, mask), GroupQueryAttention{2, 4, 2}(x)});
+
+  const Model read = Model::from_graph(model.graph());
+
+  EXPECT_EQ(read.graph(), model.graph());
+  EXPECT_EQ(read.parameters().float_count(), model.parameters().float_count());
+}
+
+TEST(MultiHeadAttention, SaysWhatItNeeds) {
+  const Value x = input({3, 4});
+
+  EXPECT_THAT(refusal([] { MultiHeadAttention(0, 3); }), HasSubstr("a number of heads"));
+  EXPECT_THAT(refusal([] { MultiHeadAttention(1, 3, {.dropout = 1}); }), HasSubstr("a rate from 0 to below 1"));
+  EXPECT_THAT(refusal([] { GroupQueryAttention(2, 3, 2); }), HasSubstr("a multiple of its 2 heads"));
+  EXPECT_THAT(refusal([] { GroupQueryAttention(2, 4, 2, {.value_dim = 3}); }), HasSubstr("must be left out"));
+  EXPECT_THAT(refusal([&] { MultiHeadAttention{1, 1}(input({3})); }), HasSubstr("[steps, width], not [3]"));
+  EXPECT_THAT(refusal([&] { MultiHeadAttention{1, 1}(x, x, input({2, 4})); }), HasSubstr("as many values as keys"));
+  EXPECT_THAT(refusal([&] { MultiHeadAttention{1, 1}(x, x, x, x); }), HasSubstr("not 4 inputs"));
+  EXPECT_THAT(refusal([&] { MultiHeadAttention(1, 1, {.takes_padding_mask = true})(x); }), HasSubstr("one mask"));
+  EXPECT_THAT(refusal([&] { MultiHeadAttention(1, 1, {.takes_padding_mask = true})(x, input({4})); }),
+              HasSubstr("3 queries and 3 keys need [3] or [3, 3]"));
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -4,6 +4,7 @@
 // it. They keep ids of members and no references: a process that starts or ends moves the others in the list. A
 // function that takes a Member& starts and ends none before it returns.
 
+#include <chrono>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -57,9 +58,18 @@ void on_timer(Draft& draft);
 bool start_what_is_due(Draft& draft, const std::string& why);
 Moment start_of(const Draft& draft, const PendingStart& pending);
 bool must_wait_for_an_end(const Draft& draft);
+void dismiss_surplus(Draft& draft);
 bool holds_up(const Draft& draft, const Member& member);
 void start_or_wait(Draft& draft, int slot);
 void start_later(Draft& draft, int slot, std::chrono::milliseconds pause);
+
+// host_events.cpp: hosts that join, are lost, come back and leave.
+void on_host_joined(Draft& draft);
+void on_host_lost(Draft& draft);
+void on_fence_passed(Draft& draft);
+void on_host_returned(Draft& draft);
+void on_host_leaving(Draft& draft);
+void on_hosts_missing(Draft& draft);
 
 // member_events.cpp: events of a member, which is the subject.
 void on_ready(Draft& draft);
@@ -71,18 +81,28 @@ void on_failure(Draft& draft, const std::string& cause, bool is_explained);
 void on_died(Draft& draft);
 void on_start_failed(Draft& draft);
 void on_exited(Draft& draft);
+// After members have gone: what waited for them may go on.
+void go_on_without_the_gone(Draft& draft);
 
 // failures.cpp: what is to blame for a failure, and which process replaces the lost one.
 void fail_subject(Draft& draft, const std::string& cause, bool is_explained);
 bool blames_the_start(Draft& draft);
 void give_up_starting(Draft& draft, const std::string& failure);
+// Ends the generation for all, because a member of it is lost.
+void lose_generation(Draft& draft);
+// Survivors form one more generation, in which they save their state. `sentence` says what was lost.
+void go_on_stopping(Draft& draft, const std::string& sentence);
+// Starts a process for each missing replica, the first on `slot`, the others on free ones.
+void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::milliseconds pause);
 void cancel_generation(Draft& draft);
+std::string with_last_failure(const std::string& sentence, const std::string& failure);
 std::string restart_limit(const Draft& draft);
 std::string budget_spent(const Draft& draft);
 void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, const std::string& last_failure);
 void start_missing(Draft& draft);
 bool try_rested_slots(Draft& draft);
 void try_slots_at_once(Draft& draft);
+void try_slots_if_no_other_is_left(Draft& draft);
 std::string no_slot_is_free();
 
 // generations.cpp: when the next generation opens, and with which members.

@@ -22,10 +22,6 @@ struct Loss {
   bool is_a_further_one = false;  // its generation had already lost a member
 };
 
-std::string with_last_failure(const std::string& sentence, const std::string& failure) {
-  return fmt::format("{}; the last failure was {}", sentence, failure);
-}
-
 // Counts a step once in a generation: several deaths at once do not show that the step is to blame.
 bool blames_the_step(Draft& draft) {
   if (draft.event.step < 0 || draft.event.is_joining) return false;
@@ -43,23 +39,6 @@ void end_all_for_a_new_start(Draft& draft) {
   draft.state.finished = 0;
   draft.state.pending_starts.clear();
   draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
-}
-
-void lose_generation(Draft& draft) {
-  if (draft.state.phase == RunPhase::running) cancel_generation(draft);
-  draft.state.phase = RunPhase::gathering;
-  draft.state.is_end_unexplained = false;
-  if (draft.state.policy.keep_survivors) return;
-  if (draft.state.policy.all_start_together) return end_all_for_a_new_start(draft);
-  because(draft, "all replicas go back to the newest savepoint, as the run's options ask");
-  dismiss_those_in(draft, {Stage::training, Stage::waiting});
-}
-
-// Survivors form one more generation, in which they save their state.
-void go_on_stopping(Draft& draft, const std::string& sentence) {
-  if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
-  const std::string reason = "stopped as asked, but not in order";
-  end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
 }
 
 void blame_slot(Draft& draft, int slot, const std::string& failure) {
@@ -83,27 +62,12 @@ bool can_others_go_on(const Draft& draft) {
   return draft.state.policy.recovery.when_lost == WhenLost::shrink || count_stage(draft.state, Stage::ready) >= missing;
 }
 
-// Starts a process for each missing replica. The first goes to the failed one's device slot, unless that rests.
-void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
-  const bool is_assigned_afresh = is_resting(draft.state.device_slots.at(subject(draft).device_slot), draft.now) ||
-                                  draft.state.policy.all_start_together;
-  std::optional<int> slot = is_assigned_afresh ? free_slot(draft.state, draft.now) : subject(draft).device_slot;
-  for (int missing = count_missing(draft.state); missing > 0; --missing) {
-    if (!slot) return because(draft, no_slot_is_free());
-    if (pause > std::chrono::milliseconds::zero()) {
-      because(draft, "a new process starts in {}, since there was no progress after the last restart", seconds(pause));
-      start_later(draft, *slot, pause);
-    } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
-      because(draft, "a new process starts in {}, after the others, which need not wait for it, have gone on",
-              seconds(draft.state.policy.start_delay));
-      start_later(draft, *slot, draft.state.policy.start_delay);
-    } else if (must_wait_for_an_end(draft)) {
-      start_later(draft, *slot, {});
-    } else {
-      start_or_wait(draft, *slot);
-    }
-    slot = free_slot(draft.state, draft.now);
-  }
+// The failed member's device slot, unless it cannot be used now.
+std::optional<int> slot_for_successor(const Draft& draft) {
+  const int slot = subject(draft).device_slot;
+  const bool is_assigned_afresh = is_resting(draft.state.device_slots.at(slot), draft.now) ||
+                                  is_away(draft.state, slot) || draft.state.policy.all_start_together;
+  return is_assigned_afresh ? free_slot(draft.state, draft.now) : slot;
 }
 
 // A newcomer that fails while others go on has a budget of its own. Its failures leave the run's budget to the replicas
@@ -127,7 +91,7 @@ void replace_lost(Draft& draft, const Loss& loss) {
   history = with_restart(options, std::move(history), draft.now);
   if (loss.is_a_further_one) history.without_progress = without_progress;
   because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
-  start_what_is_missing(draft, pause_before(draft.state.policy.restart, history));
+  start_what_is_missing(draft, slot_for_successor(draft), pause_before(draft.state.policy.restart, history));
   open_if_possible(draft);
 }
 
@@ -197,8 +161,10 @@ bool blames_the_start(Draft& draft) {
   slot.next_start = failure.first_successor;
   if (++slot.failed_starts < draft.state.policy.failures_of_a_start) return false;
   return std::none_of(
-      draft.state.device_slots.begin(), draft.state.device_slots.end(),
-      [&draft](const DeviceSlot& other) { return other.failed_starts == 0 && !is_resting(other, draft.now); });
+      draft.state.device_slots.begin(), draft.state.device_slots.end(), [&draft](const DeviceSlot& other) {
+        const auto index = static_cast<int>(&other - draft.state.device_slots.data());
+        return other.failed_starts == 0 && !is_resting(other, draft.now) && !is_away(draft.state, index);
+      });
 }
 
 void give_up_starting(Draft& draft, const std::string& failure) {
@@ -208,8 +174,50 @@ void give_up_starting(Draft& draft, const std::string& failure) {
   end_run(draft, kExitGaveUp, with_last_failure(reason, failure), reason);
 }
 
+void lose_generation(Draft& draft) {
+  if (draft.state.phase == RunPhase::running) cancel_generation(draft);
+  draft.state.phase = RunPhase::gathering;
+  draft.state.is_end_unexplained = false;
+  if (draft.state.policy.keep_survivors) return;
+  if (draft.state.policy.all_start_together) return end_all_for_a_new_start(draft);
+  because(draft, "all replicas go back to the newest savepoint, as the run's options ask");
+  dismiss_those_in(draft, {Stage::training, Stage::waiting});
+}
+
+void go_on_stopping(Draft& draft, const std::string& sentence) {
+  if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
+  const std::string reason = "stopped as asked, but not in order";
+  end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
+}
+
+void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::milliseconds pause) {
+  for (int missing = count_missing(draft.state); missing > 0; --missing) {
+    if (!slot) {
+      because(draft, no_slot_is_free());
+      return try_slots_if_no_other_is_left(draft);
+    }
+    if (pause > std::chrono::milliseconds::zero()) {
+      because(draft, "a new process starts in {}, since there was no progress after the last restart", seconds(pause));
+      start_later(draft, *slot, pause);
+    } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
+      because(draft, "a new process starts in {}, after the others, which need not wait for it, have gone on",
+              seconds(draft.state.policy.start_delay));
+      start_later(draft, *slot, draft.state.policy.start_delay);
+    } else if (must_wait_for_an_end(draft)) {
+      start_later(draft, *slot, {});
+    } else {
+      start_or_wait(draft, *slot);
+    }
+    slot = free_slot(draft.state, draft.now);
+  }
+}
+
 void cancel_generation(Draft& draft) {
   act(draft, {.kind = ActionKind::cancel_generation, .generation = draft.state.generation});
+}
+
+std::string with_last_failure(const std::string& sentence, const std::string& failure) {
+  return fmt::format("{}; the last failure was {}", sentence, failure);
 }
 
 std::string restart_limit(const Draft& draft) {
@@ -271,6 +279,11 @@ void try_slots_at_once(Draft& draft) {
     draft.state.device_slots.at(*slot).rest_ends = draft.now;
     start_or_wait(draft, *slot);
   }
+}
+
+// The last slot of a run is never left out. But the one that was kept in use may go with its host.
+void try_slots_if_no_other_is_left(Draft& draft) {
+  if (count_usable_slots(draft.state, draft.now) == 0) try_slots_at_once(draft);
 }
 
 std::string no_slot_is_free() {

@@ -18,7 +18,8 @@ namespace {
 // the generation waits until it is complete.
 bool waits_for_more(const Draft& draft) {
   const int there = count_stage(draft.state, Stage::waiting) + count_stage(draft.state, Stage::ready);
-  const bool is_more_expected = has_stage(draft.state, Stage::starting) || !draft.state.pending_starts.empty();
+  const bool is_more_expected = has_stage(draft.state, Stage::starting) || !draft.state.pending_starts.empty() ||
+                                draft.state.hosts_awaited_until.has_value();
   if (there >= wanted(draft.state) || !is_more_expected || draft.state.is_stop_requested) return false;
   return !has_stage(draft.state, Stage::waiting) || draft.state.policy.recovery.when_lost == WhenLost::wait;
 }
@@ -44,6 +45,25 @@ bool is_allowed_unexplained(Draft& draft) {
   return false;
 }
 
+// Whether members on hosts that leave train together with others.
+bool parts_from_a_host(const State& state) {
+  const auto trains = [](const Member& member) { return member.stage == Stage::training; };
+  return has_any(state, [&](const Member& member) { return trains(member) && is_on_leaving_host(state, member); }) &&
+         has_any(state, [&](const Member& member) { return trains(member) && !is_on_leaving_host(state, member); });
+}
+
+std::vector<int> hosts_of(Draft& draft, const std::vector<int>& by_rank) {
+  std::vector<int> hosts;
+  if (draft.state.policy.hosts == 1) return hosts;
+  for (const int id : by_rank) hosts.push_back(member_of(draft, id).host);
+  return hosts;
+}
+
+// A process on a host whose fence has run out need not be waited for.
+bool is_anyone_left(const Draft& draft) {
+  return !std::all_of(draft.state.members.begin(), draft.state.members.end(), is_fenced);
+}
+
 void open_generation(Draft& draft, const std::vector<int>& by_rank) {
   // While the run stops, the time to save goes on from the request.
   if (!draft.state.is_stop_requested) draft.state.give_up_at.reset();
@@ -67,7 +87,8 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
   act(draft, {.kind = ActionKind::open_generation,
               .generation = draft.state.generation,
               .members = by_rank,
-              .shards = draft.state.assignment.shards});
+              .shards = draft.state.assignment.shards,
+              .hosts = hosts_of(draft, by_rank)});
   if (draft.state.is_stop_requested) act(draft, {.kind = ActionKind::ask_to_stop});
   try_rested_slots(draft);
 }
@@ -90,12 +111,14 @@ void open_if_possible(Draft& draft) {
   open_generation(draft, assigned_ranks(draft.state, members));
 }
 
-// A generation with too few replicas regroups when one is ready. One with too many regroups when fewer are wanted.
+// A generation with too few replicas regroups when one is ready. One with too many regroups when fewer are wanted, and
+// one with members on a host that leaves when others can go on.
 void regroup_if_that_changes_anything(Draft& draft) {
   if (draft.state.phase != RunPhase::running || draft.state.is_regroup_asked || draft.state.is_stop_requested) return;
   const auto training = count_stage(draft.state, Stage::training);
   const bool can_grow = training < wanted(draft.state) && has_stage(draft.state, Stage::ready);
-  if (training == 0 || (!can_grow && training <= wanted(draft.state))) return;
+  const bool can_part = parts_from_a_host(draft.state);
+  if (training == 0 || (!can_grow && !can_part && training <= wanted(draft.state))) return;
   because(draft, "the generation regroups at its next step");
   draft.state.is_regroup_asked = true;
   act(draft, {.kind = ActionKind::ask_to_regroup});
@@ -115,26 +138,27 @@ void end_run(Draft& draft, int exit_code, const std::string& sentence, const std
   if (draft.state.phase == RunPhase::running) cancel_generation(draft);
   draft.state.phase = RunPhase::ending;
   draft.state.pending_starts.clear();
+  draft.state.hosts_awaited_until.reset();
   for (const Member& member : draft.state.members) {
-    if (member.id != draft.subject || !is_subject_gone(draft))
+    if ((member.id != draft.subject || !is_subject_gone(draft)) && member.stage != Stage::unreachable)
       act(draft, {.kind = ActionKind::kill_process, .member = member.id});
   }
   draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
   // An exit removes its subject after this, and concludes then.
-  if (!draft.subject || draft.state.members.empty()) conclude_if_all_are_gone(draft);
+  if (!draft.subject || !is_anyone_left(draft)) conclude_if_all_are_gone(draft);
 }
 
 void conclude_if_all_are_gone(Draft& draft) {
-  if (draft.state.phase == RunPhase::ending && draft.state.members.empty()) {
+  if (draft.state.phase == RunPhase::ending && !is_anyone_left(draft)) {
     because(draft, "all processes are gone");
     return finish_run(draft, draft.state.verdict->exit_code, draft.state.verdict->sentence);
   }
-  if (draft.state.phase == RunPhase::finishing && draft.state.members.empty()) {
+  if (draft.state.phase == RunPhase::finishing && !is_anyone_left(draft)) {
     because(draft, "all processes are gone");
     return finish_run(draft, kExitFinished, "finished");
   }
   const bool is_stopping = draft.state.is_stop_requested && !is_ending(draft) && draft.state.phase != RunPhase::over;
-  if (is_stopping && draft.state.members.empty()) return finish_run(draft, kExitStopped, stopped());
+  if (is_stopping && !is_anyone_left(draft)) return finish_run(draft, kExitStopped, stopped());
 }
 
 // Failures without an exit status are recorded now, with what is known about them.
@@ -152,7 +176,8 @@ std::string stopped() {
 }
 
 void start_process(Draft& draft, int slot) {
-  draft.state.members.push_back({.id = draft.state.next_member++, .device_slot = slot});
+  draft.state.members.push_back(
+      {.id = draft.state.next_member++, .device_slot = slot, .host = draft.state.policy.host_of(slot)});
   const int id = draft.state.members.back().id;
   because(draft, "process {} starts", id);
   act(draft, {.kind = ActionKind::start_process, .member = id, .device_slot = slot});
@@ -185,6 +210,7 @@ void record_failure(Draft& draft, Member& member) {
 
 void set_timer(Draft& draft) {
   std::optional<Moment> next = draft.state.give_up_at;
+  if (const auto until = draft.state.hosts_awaited_until) next = std::min(next.value_or(*until), *until);
   if (!must_wait_for_an_end(draft)) {
     for (const PendingStart& pending : draft.state.pending_starts) {
       next = std::min(next.value_or(start_of(draft, pending)), start_of(draft, pending));

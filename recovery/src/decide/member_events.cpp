@@ -37,11 +37,12 @@ void explain_failure(Draft& draft, const std::string& how) {
 // Exit codes 0 and 75 are orderly only after a request to stop, or once the member has finished.
 bool is_expected_exit(const Draft& draft) {
   if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
-      subject(draft).stage == Stage::failed)
+      subject(draft).stage == Stage::failed || subject(draft).stage == Stage::unreachable)
     return true;
   const bool is_clean =
       draft.event.signal == 0 && (draft.event.exit_code == 0 || draft.event.exit_code == kExitStopped);
-  return is_ending(draft) || (draft.state.is_stop_requested && is_clean);
+  const bool may_leave = draft.state.is_stop_requested || is_on_leaving_host(draft.state, subject(draft));
+  return is_ending(draft) || (may_leave && is_clean);
 }
 
 // The process is gone: its failure has no better cause to wait for, and what waited for its end may go on.
@@ -50,6 +51,12 @@ void remove_subject(Draft& draft) {
   const int id = subject(draft).id;
   std::erase_if(draft.state.members, [id](const Member& member) { return member.id == id; });
   draft.subject.reset();
+  go_on_without_the_gone(draft);
+}
+
+}  // namespace
+
+void go_on_without_the_gone(Draft& draft) {
   const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
   const bool is_held_up = has_any(draft.state, [&draft](const Member& member) { return holds_up(draft, member); });
   // What waited for this exit may go on: reading files, using the device's memory, the end of the run.
@@ -59,8 +66,6 @@ void remove_subject(Draft& draft) {
   conclude_if_all_are_gone(draft);
   open_if_possible(draft);
 }
-
-}  // namespace
 
 // A process may get ready after it was dismissed, since SIGKILL was still on its way.
 void on_ready(Draft& draft) {
@@ -118,7 +123,8 @@ void on_finished(Draft& draft) {
   if (is_newcomer(subject(draft)))
     return fail_subject(draft, "says that it has finished, but was in no generation", true);
   because(draft, "{} has finished", name_of(subject(draft)));
-  if (was_killed(subject(draft))) return because(draft, "but that comes too late");
+  if (was_killed(subject(draft)) || subject(draft).stage == Stage::unreachable)
+    return because(draft, "but that comes too late");
   if (subject(draft).stage == Stage::finished) return because(draft, "which it had already reported");
   subject(draft).stage = Stage::finished;
   ++draft.state.finished;
@@ -144,7 +150,8 @@ void on_failure(Draft& draft, const std::string& cause, bool is_explained) {
     const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
     return end_run(draft, kExitUnrecoverable, sentence, sentence);
   }
-  if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving) {
+  if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
+      subject(draft).stage == Stage::unreachable) {
     return because(draft, "{} is already {}, so this changes nothing: {}", name_of(subject(draft)),
                    to_string(subject(draft).stage), cause);
   }

@@ -4,6 +4,8 @@
 #include "decide/membership.h"
 
 #include <cstddef>
+#include <map>
+#include <set>
 
 namespace holdfast::recovery {
 namespace {
@@ -29,6 +31,27 @@ bool is_tried(const State& state, int slot) {
   return has_start || has_any(state, [&](const Member& member) {
            return member.device_slot == slot && is_able(member) && is_on_trial(state, member);
          });
+}
+
+// Those that keep their ranks come first. The others fill what is left, in the given order. The host's first rank is
+// `first`.
+std::vector<int> ranks_of_a_host(const State& state, const std::vector<int>& members, std::size_t first) {
+  std::vector<int> assigned(members.size(), -1);
+  std::vector<int> others;
+  for (const int id : members) {
+    const Member& member = *find_member(state, id);
+    // Wraps around below `first`, and is too large then.
+    const std::size_t place = static_cast<std::size_t>(member.rank) - first;
+    if (member.stage == Stage::waiting && place < assigned.size()) {
+      assigned[place] = id;
+    } else {
+      others.push_back(id);
+    }
+  }
+  for (std::size_t place = 0, next = 0; place < assigned.size(); ++place) {
+    if (assigned[place] < 0) assigned[place] = others[next++];
+  }
+  return assigned;
 }
 
 std::vector<Member> by_rank(const State& state, Stage stage) {
@@ -64,7 +87,12 @@ bool brings_state(const Member& member) {
 }
 
 bool could_still_write(const Member& member) {
-  return was_killed(member) && member.rank >= 0;
+  const bool is_out_of_sight = member.stage == Stage::unreachable && !member.is_fenced;
+  return (was_killed(member) || is_out_of_sight) && member.rank >= 0;
+}
+
+bool is_fenced(const Member& member) {
+  return member.stage == Stage::unreachable && member.is_fenced;
 }
 
 const Member* find_member(const State& state, int id) {
@@ -94,6 +122,14 @@ int count_missing(const State& state) {
   return std::max(0, wanted(state) + state.policy.recovery.spares - count_able(state));
 }
 
+bool is_away(const State& state, int slot) {
+  return state.hosts.at(static_cast<std::size_t>(state.policy.host_of(slot))).stage != Host::Stage::there;
+}
+
+bool is_on_leaving_host(const State& state, const Member& member) {
+  return state.hosts.at(static_cast<std::size_t>(member.host)).stage == Host::Stage::leaving;
+}
+
 bool is_resting(const DeviceSlot& slot, Moment now) {
   return slot.rest_ends && now < *slot.rest_ends;
 }
@@ -103,8 +139,11 @@ bool is_on_probation(const DeviceSlot& slot, Moment now) {
 }
 
 int count_usable_slots(const State& state, Moment now) {
-  return static_cast<int>(std::count_if(state.device_slots.begin(), state.device_slots.end(),
-                                        [now](const DeviceSlot& slot) { return !is_resting(slot, now); }));
+  int usable = 0;
+  for (int slot = 0; slot < state.policy.device_slots; ++slot) {
+    if (!is_away(state, slot) && !is_resting(state.device_slots.at(slot), now)) ++usable;
+  }
+  return usable;
 }
 
 // Numbers of members rise, so those from first_on_trial on were started after the slot was left out.
@@ -118,7 +157,7 @@ std::optional<int> free_slot(const State& state, Moment now) {
   bool is_any_well = false;
   int fewest = share_of_a_slot(state);
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
-    if (state.device_slots.at(slot).rest_ends) continue;
+    if (is_away(state, slot) || state.device_slots.at(slot).rest_ends) continue;
     is_any_well = true;
     const int load = load_of(state, slot);
     // Among equals the lowest slot wins, so that a decision depends on nothing but the state.
@@ -132,7 +171,8 @@ std::optional<int> free_slot(const State& state, Moment now) {
 std::optional<int> slot_to_try(const State& state, Moment now) {
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
     const bool is_full = load_of(state, slot) >= share_of_a_slot(state);
-    if (is_on_probation(state.device_slots.at(slot), now) && !is_full && !is_tried(state, slot)) {
+    const bool is_due = !is_away(state, slot) && is_on_probation(state.device_slots.at(slot), now);
+    if (is_due && !is_full && !is_tried(state, slot)) {
       return slot;
     }
   }
@@ -144,7 +184,7 @@ std::optional<int> resting_slot(const State& state, Moment now) {
   std::optional<int> longest;
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
     const DeviceSlot& candidate = state.device_slots.at(slot);
-    if (!is_resting(candidate, now) || load_of(state, slot) > 0) continue;
+    if (is_away(state, slot) || !is_resting(candidate, now) || load_of(state, slot) > 0) continue;
     if (longest && candidate.rest_ends >= state.device_slots.at(*longest).rest_ends) continue;
     longest = slot;
   }
@@ -153,8 +193,10 @@ std::optional<int> resting_slot(const State& state, Moment now) {
 
 std::optional<Moment> next_end_of_a_rest(const State& state, Moment now) {
   std::optional<Moment> next;
-  for (const DeviceSlot& slot : state.device_slots) {
-    if (is_resting(slot, now)) next = std::min(next.value_or(*slot.rest_ends), *slot.rest_ends);
+  for (int slot = 0; slot < state.policy.device_slots; ++slot) {
+    const DeviceSlot& candidate = state.device_slots.at(slot);
+    if (is_away(state, slot) || !is_resting(candidate, now)) continue;
+    next = std::min(next.value_or(*candidate.rest_ends), *candidate.rest_ends);
   }
   return next;
 }
@@ -174,7 +216,11 @@ std::vector<int> training_by_rank(const State& state) {
 
 std::vector<int> members_of_the_next(const State& state) {
   std::vector<Member> members = by_rank(state, Stage::waiting);
-  const std::vector<Member> ready = by_rank(state, Stage::ready);
+  std::vector<Member> ready = by_rank(state, Stage::ready);
+  const auto leaves = [&state](const Member& member) { return is_on_leaving_host(state, member); };
+  // A host that leaves keeps its members in one more generation where they alone have the state.
+  if (!std::all_of(members.begin(), members.end(), leaves)) std::erase_if(members, leaves);
+  std::erase_if(ready, leaves);
   const auto size = static_cast<std::size_t>(wanted(state));
   if (members.size() > size) {
     // A stable sort keeps the order of ranks among equal steps.
@@ -187,21 +233,22 @@ std::vector<int> members_of_the_next(const State& state) {
   return ids;
 }
 
-// Those that keep their ranks come first. The others fill what is left, in the given order.
 std::vector<int> assigned_ranks(const State& state, const std::vector<int>& members) {
-  std::vector<int> assigned(members.size(), -1);
-  std::vector<int> others;
+  std::map<int, std::vector<int>> by_host;
+  std::set<int> with_survivor;
   for (const int id : members) {
     const Member& member = *find_member(state, id);
-    const auto rank = static_cast<std::size_t>(member.rank);
-    if (member.stage == Stage::waiting && rank < assigned.size()) {
-      assigned[rank] = id;
-    } else {
-      others.push_back(id);
-    }
+    by_host[member.host].push_back(id);
+    if (member.stage == Stage::waiting) with_survivor.insert(member.host);
   }
-  for (std::size_t rank = 0, next = 0; rank < assigned.size(); ++rank) {
-    if (assigned[rank] < 0) assigned[rank] = others[next++];
+  std::vector<int> assigned;
+  // Rank 0 has a survivor, which brings the state.
+  for (const bool has_survivor : {true, false}) {
+    for (const auto& [host, of_host] : by_host) {
+      if (with_survivor.contains(host) != has_survivor) continue;
+      const std::vector<int> ranks = ranks_of_a_host(state, of_host, assigned.size());
+      assigned.insert(assigned.end(), ranks.begin(), ranks.end());
+    }
   }
   return assigned;
 }

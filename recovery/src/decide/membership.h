@@ -19,8 +19,11 @@ bool is_able(const Member& member);
 bool was_killed(const Member& member);
 // Whether it waits with a whole state. A member that left its generation before the state had reached it has none.
 bool brings_state(const Member& member);
-// Whether it was killed after it had been in a generation. A newcomer has not written any file yet.
+// Whether it may still write, although no generation has it: it was killed after it had been in one, or its host is
+// lost and not fenced. A newcomer has not written any file yet.
 bool could_still_write(const Member& member);
+// Whether its end need not be waited for any more.
+bool is_fenced(const Member& member);
 
 template <class Predicate>
 bool has_any(const State& state, const Predicate& predicate) {
@@ -42,6 +45,9 @@ int wanted(const State& state);
 // Replicas and spares that the run should have, and that neither exist nor are to be started.
 int count_missing(const State& state);
 
+// Whether the device slot is on a host that is not part of the run at present.
+bool is_away(const State& state, int slot);
+bool is_on_leaving_host(const State& state, const Member& member);
 bool is_resting(const DeviceSlot& slot, Moment now);
 bool is_on_probation(const DeviceSlot& slot, Moment now);
 int count_usable_slots(const State& state, Moment now);
@@ -65,8 +71,9 @@ std::vector<int> training_by_rank(const State& state);
 // At most as many as wanted(): survivors in the order of their ranks, then ready members, the oldest first. If there
 // are too many survivors, those with the newest state stay, and among these the lowest ranks.
 std::vector<int> members_of_the_next(const State& state);
-// The same members in rank order. A survivor keeps its rank if the generation still has it, so that rank 0's background
-// writer can go on.
+// The same members in rank order. The ranks of a host follow one another: hosts with survivors come first, by their
+// numbers. Within that a survivor keeps its rank if the generation still has it, so that rank 0's background writer can
+// go on.
 std::vector<int> assigned_ranks(const State& state, const std::vector<int>& members);
 
 }  // namespace holdfast::recovery

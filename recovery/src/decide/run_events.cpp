@@ -18,6 +18,11 @@ namespace {
 // one request, sent twice within microseconds. A person who asks again waits first.
 constexpr std::chrono::seconds kSameWish(1);
 
+// A plain program's processes start together only when none of those before them can be alive.
+bool is_to_be_gone(const Member& member) {
+  return was_killed(member) || (member.stage == Stage::unreachable && !member.is_fenced);
+}
+
 // The full names of the members for which `predicate` holds, with commas between them.
 template <class Predicate>
 std::string names_of(const Draft& draft, const Predicate& predicate) {
@@ -42,21 +47,6 @@ bool clears_slot(Draft& draft, const Member& member) {
   return true;
 }
 
-// Dismisses newcomers that no generation will need. Members of the running generation have to check in first.
-void dismiss_surplus(Draft& draft) {
-  const auto is_surplus = [&draft] {
-    return count_able(draft.state) - count(draft.state, is_in_generation) >
-           std::max(0, wanted(draft.state) - count(draft.state, is_in_generation)) + draft.state.policy.recovery.spares;
-  };
-  // Pending starts go first, then the youngest processes.
-  while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
-  for (const Stage stage : {Stage::starting, Stage::ready}) {
-    for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend() && is_surplus(); ++member) {
-      if (member->stage == stage) dismiss(draft, *member);
-    }
-  }
-}
-
 bool holds_slot(const Draft& draft, const Member& member, int slot) {
   const bool is_gone = member.id == draft.subject && is_subject_gone(draft);
   return member.device_slot == slot && was_killed(member) && !is_gone;
@@ -74,9 +64,13 @@ bool is_held(const Draft& draft, int slot) {
 
 // The device slot may have been left out during the pause; then another one is taken.
 void start_pending(Draft& draft, const PendingStart& pending) {
-  const bool is_left_out = is_resting(draft.state.device_slots.at(pending.device_slot), draft.now);
+  const bool is_left_out = is_resting(draft.state.device_slots.at(pending.device_slot), draft.now) ||
+                           is_away(draft.state, pending.device_slot);
   const std::optional<int> slot = is_left_out ? free_slot(draft.state, draft.now) : pending.device_slot;
-  if (!slot) return because(draft, no_slot_is_free());
+  if (!slot) {
+    because(draft, no_slot_is_free());
+    return try_slots_if_no_other_is_left(draft);
+  }
   if (is_held(draft, *slot) && draft.now < pending.at_latest) return start_later(draft, *slot, {});
   if (is_held(draft, *slot)) {
     because(draft, "{} did not end in time, so a new process starts next to it", holders_of(draft, *slot));
@@ -87,8 +81,8 @@ void start_pending(Draft& draft, const PendingStart& pending) {
 // give_up_at has passed. Which processes the run waited for depends on its phase.
 void on_patience_lost(Draft& draft) {
   const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
-  const std::string remaining =
-      names_of(draft, [&](const Member& member) { return !is_gathering || holds_up(draft, member); });
+  const std::string remaining = names_of(
+      draft, [&](const Member& member) { return is_gathering ? holds_up(draft, member) : !is_fenced(member); });
   draft.state.give_up_at.reset();
   because(draft, "{} did not leave in time", remaining);
   if (draft.state.phase == RunPhase::ending) {
@@ -111,8 +105,15 @@ void on_start(Draft& draft) {
   because(draft, "the run starts with {} and {}", counted(draft.state.target, "replica"),
           counted(draft.state.policy.recovery.spares, "spare"));
   draft.state.phase = RunPhase::gathering;
-  for (int i = 0; i < draft.state.target + draft.state.policy.recovery.spares; ++i)
-    start_process(draft, i % draft.state.policy.device_slots);
+  for (int i = 0; i < draft.state.target + draft.state.policy.recovery.spares; ++i) {
+    const int slot = i % draft.state.policy.device_slots;
+    if (!is_away(draft.state, slot)) start_process(draft, slot);
+  }
+  const bool is_any_awaited = std::any_of(draft.state.hosts.begin(), draft.state.hosts.end(),
+                                          [](const Host& host) { return host.stage == Host::Stage::awaited; });
+  if (!is_any_awaited) return;
+  because(draft, "the other hosts have {} to join", seconds(draft.state.policy.join_timeout));
+  draft.state.hosts_awaited_until = draft.now + draft.state.policy.join_timeout;
 }
 
 void on_progressed(Draft& draft) {
@@ -140,6 +141,7 @@ void on_stop_requested(Draft& draft) {
   draft.state.is_stop_requested = true;
   draft.state.stop_requested_at = draft.now;
   draft.state.pending_starts.clear();
+  draft.state.hosts_awaited_until.reset();
   if (draft.state.phase == RunPhase::idle || !has_any(draft.state, is_in_generation)) {
     because(draft, "no replica has anything to save");
     return end_run(draft, kExitStopped, stopped());
@@ -212,6 +214,7 @@ void on_directory_lost(Draft& draft) {
 void on_timer(Draft& draft) {
   draft.state.timer.reset();
   if (draft.state.give_up_at && draft.now >= *draft.state.give_up_at) return on_patience_lost(draft);
+  if (draft.state.hosts_awaited_until && draft.now >= *draft.state.hosts_awaited_until) return on_hosts_missing(draft);
   const bool is_any_due = start_what_is_due(draft, "the pause before a new process is over");
   if (!try_rested_slots(draft) && !is_any_due) return because(draft, "a timer that was replaced is dropped");
   open_if_possible(draft);
@@ -241,12 +244,27 @@ Moment start_of(const Draft& draft, const PendingStart& pending) {
 }
 
 bool must_wait_for_an_end(const Draft& draft) {
-  return draft.state.policy.all_start_together && has_any(draft.state, was_killed);
+  return draft.state.policy.all_start_together && has_any(draft.state, is_to_be_gone);
+}
+
+// Dismisses newcomers that no generation will need. Members of the running generation have to check in first.
+void dismiss_surplus(Draft& draft) {
+  const auto is_surplus = [&draft] {
+    return count_able(draft.state) - count(draft.state, is_in_generation) >
+           std::max(0, wanted(draft.state) - count(draft.state, is_in_generation)) + draft.state.policy.recovery.spares;
+  };
+  // Pending starts go first, then the youngest processes.
+  while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
+  for (const Stage stage : {Stage::starting, Stage::ready}) {
+    for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend() && is_surplus(); ++member) {
+      if (member->stage == stage) dismiss(draft, *member);
+    }
+  }
 }
 
 // Whether the next generation may have to wait until this member is gone.
 bool holds_up(const Draft& draft, const Member& member) {
-  return draft.state.policy.all_start_together ? was_killed(member) : could_still_write(member);
+  return draft.state.policy.all_start_together ? is_to_be_gone(member) : could_still_write(member);
 }
 
 // Starts a process at once, unless a killed process still holds the device slot.

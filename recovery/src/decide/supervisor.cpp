@@ -50,6 +50,16 @@ void take(Draft& draft) {
       return on_stop_requested(draft);
     case EventKind::directory_lost:
       return on_directory_lost(draft);
+    case EventKind::host_joined:
+      return on_host_joined(draft);
+    case EventKind::host_lost:
+      return on_host_lost(draft);
+    case EventKind::fence_passed:
+      return on_fence_passed(draft);
+    case EventKind::host_returned:
+      return on_host_returned(draft);
+    case EventKind::host_leaving:
+      return on_host_leaving(draft);
     case EventKind::timer:
       return on_timer(draft);
   }
@@ -73,6 +83,8 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
   state.next_generation = first_generation;
   state.target = policy.replicas;
   state.device_slots.resize(static_cast<std::size_t>(policy.device_slots));
+  state.hosts.resize(static_cast<std::size_t>(policy.hosts));
+  state.hosts.front().stage = Host::Stage::there;
   return state;
 }
 
@@ -100,6 +112,11 @@ bool is_of_the_run(EventKind kind) {
     case EventKind::place_lost:
     case EventKind::stop_requested:
     case EventKind::directory_lost:
+    case EventKind::host_joined:
+    case EventKind::host_lost:
+    case EventKind::fence_passed:
+    case EventKind::host_returned:
+    case EventKind::host_leaving:
     case EventKind::timer:
       return true;
     case EventKind::ready:
@@ -115,6 +132,11 @@ bool is_of_the_run(EventKind kind) {
       return false;
   }
   return false;
+}
+
+bool is_of_a_host(EventKind kind) {
+  return kind == EventKind::host_joined || kind == EventKind::host_lost || kind == EventKind::fence_passed ||
+         kind == EventKind::host_returned || kind == EventKind::host_leaving;
 }
 
 void act(Draft& draft, Action action) {

@@ -9,6 +9,7 @@
 //                                         ^------------'         A waiting member brings the state of the training.
 //
 //               any stage --> finished, leaving or failed --> gone, when the kernel confirms the exit
+//               any able stage --> unreachable, when its host is lost --> ready or gone, when the host is back
 //
 //   the run:    idle --> gathering <--> running --> finishing --> over
 //                        any phase  --> ending  --> over         ending: all members are killed; the verdict is known
@@ -29,7 +30,8 @@
 
 namespace holdfast::recovery {
 
-enum class Stage { starting, ready, training, waiting, finished, leaving, failed };
+// unreachable: its host is lost, and nobody knows what it does. It is able again if it lives when the host is back.
+enum class Stage { starting, ready, training, waiting, finished, leaving, failed, unreachable };
 
 struct Failure {
   std::string cause{};
@@ -44,10 +46,23 @@ struct Failure {
 struct Member {
   int id = 0;
   int device_slot = 0;  // index of the device slot that it runs on
+  int host = 0;         // that has the device slot
   Stage stage = Stage::starting;
   int rank = -1;                     // in its newest generation; -1: it was in none
   std::int64_t step = -1;            // step of the state that a waiting member holds; -1: it holds no whole state
   std::optional<Failure> failure{};  // one that is not recorded yet
+  bool is_fenced = false;            // an unreachable member surely neither trains nor writes any more
+};
+
+// A host of a run that has several. Host 0 has the head and is always there.
+//
+//   awaited --> there <--> lost      there --> leaving
+//
+struct Host {
+  enum class Stage { awaited, there, lost, leaving };
+
+  Stage stage = Stage::awaited;
+  bool is_fenced = false;  // once it is lost: its fence has run out, so nothing there trains or writes any more
 };
 
 enum class RunPhase { idle, gathering, running, finishing, ending, over };
@@ -61,7 +76,11 @@ struct Verdict {
 struct SupervisorPolicy {
   RecoveryOptions recovery{};
   int replicas = 1;
-  int device_slots = 1;             // device slots; at the start, member n runs on slot n modulo this
+  int device_slots = 1;  // device slots; at the start, member n runs on slot n modulo this
+  int hosts = 1;
+  std::vector<int> slot_hosts{};  // the host of each device slot; empty: all are on host 0
+  // For hosts to join the run at its start; one that is missing then ends the run.
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(10);
   bool keep_survivors = true;       // false: a failure ends all members of the generation; all resume from a savepoint
   bool all_start_together = false;  // with !keep_survivors: no process starts before all ended processes are gone
   int failures_of_a_step = 3;       // in as many generations: the step is to blame, and the run ends
@@ -75,6 +94,7 @@ struct SupervisorPolicy {
   RestartPolicy restart{};
 
   bool starts_when_gone() const { return recovery.start_when_gone.value_or(false); }
+  int host_of(int slot) const { return slot_hosts.empty() ? 0 : slot_hosts.at(static_cast<std::size_t>(slot)); }
 };
 
 // An assignment of shards: how many each of these members computes. Both lists are in rank order. It is valid for
@@ -120,7 +140,9 @@ struct State {
   std::vector<Member> members;  // those whose exit is not confirmed, by id
   std::vector<PendingStart> pending_starts;
   std::vector<DeviceSlot> device_slots;
-  Assignment assignment;  // for the next generation, if that has the same members
+  std::vector<Host> hosts;
+  std::optional<Moment> hosts_awaited_until;  // while one of them has not joined
+  Assignment assignment;                      // for the next generation, if that has the same members
   RestartHistory history;
   RestartHistory newcomers;         // restarts of newcomers that failed while others went on
   std::int64_t failed_step = -1;    // the step that failed last
@@ -155,6 +177,11 @@ enum class EventKind {
   place_lost,           // the driver reports that a device is lost; device_slot, what
   stop_requested,       // signal
   directory_lost,       // another run has begun in the run directory, so nothing may be written there; what
+  host_joined,          // host: its agent has joined the run, for the first time
+  host_lost,            // host: its agent is gone, or does not answer; what
+  fence_passed,         // host, which is lost: nothing there trains or writes any more
+  host_returned,        // host, which was lost; members that live there and are in no generation, steps of their states
+  host_leaving,         // host: it was asked to leave the run; signal
   timer,
 };
 
@@ -172,6 +199,9 @@ struct Event {
   int device_slot = 0;
   bool is_joining = false;  // the process has not reached the steps of its generation yet
   std::vector<int> shards{};
+  int host = 0;
+  std::vector<int> members{};
+  std::vector<std::int64_t> steps{};  // of the states of `members`; -1: that is not whole
 };
 
 enum class ActionKind {
@@ -193,6 +223,7 @@ struct Action {
   int generation = 0;
   std::vector<int> members{};
   std::vector<int> shards{};
+  std::vector<int> hosts{};  // of open_generation: the host of each rank; empty for a run of a single host
   int rank = 0;
   std::int64_t step = -1;
   int exit_code = 0;
@@ -213,6 +244,8 @@ Decision decide(const State& state, const Event& event, Moment now);
 
 // Whether the event is about the whole run. Its `member` is unused then.
 bool is_of_the_run(EventKind kind);
+// Whether the event is about one of its hosts.
+bool is_of_a_host(EventKind kind);
 
 // Null when the member is gone.
 const Member* find_member(const State& state, int id);

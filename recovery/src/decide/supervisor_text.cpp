@@ -13,17 +13,19 @@ namespace {
 
 // Each list has the order of its enumerators.
 constexpr std::array kEventNames{
-    "start",           "ready",         "checked_in", "progressed",     "finished",       "failure_reported",
-    "device_failed",   "died",          "exited",     "hang_detected",  "slow",           "start_failed",
-    "scale_requested", "deal_proposed", "place_lost", "stop_requested", "directory_lost", "timer"};
-constexpr std::array kStageNames{"starting", "ready", "training", "waiting", "finished", "leaving", "failed"};
+    "start",           "ready",         "checked_in",    "progressed",     "finished",       "failure_reported",
+    "device_failed",   "died",          "exited",        "hang_detected",  "slow",           "start_failed",
+    "scale_requested", "deal_proposed", "place_lost",    "stop_requested", "directory_lost", "host_joined",
+    "host_lost",       "fence_passed",  "host_returned", "host_leaving",   "timer"};
+constexpr std::array kStageNames{"starting", "ready",   "training", "waiting",
+                                 "finished", "leaving", "failed",   "unreachable"};
 constexpr std::array kRunPhaseNames{"idle", "gathering", "running", "finishing", "ending", "over"};
 constexpr std::array kActionNames{"start_process",   "cancel_generation", "kill_process",
                                   "open_generation", "ask_to_regroup",    "ask_to_stop",
                                   "set_timer",       "record_failure",    "finish"};
 
 static_assert(kEventNames.size() == static_cast<std::size_t>(EventKind::timer) + 1);
-static_assert(kStageNames.size() == static_cast<std::size_t>(Stage::failed) + 1);
+static_assert(kStageNames.size() == static_cast<std::size_t>(Stage::unreachable) + 1);
 static_assert(kRunPhaseNames.size() == static_cast<std::size_t>(RunPhase::over) + 1);
 static_assert(kActionNames.size() == static_cast<std::size_t>(ActionKind::finish) + 1);
 

@@ -83,6 +83,7 @@ nlohmann::json to_json(const Action& action, Moment now) {
     case ActionKind::open_generation:
       json.update({{"generation", action.generation}, {"members", action.members}});
       if (!action.shards.empty()) json["shards"] = action.shards;
+      if (!action.hosts.empty()) json["hosts"] = action.hosts;
       break;
     case ActionKind::ask_to_regroup:
     case ActionKind::ask_to_stop:

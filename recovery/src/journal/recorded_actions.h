@@ -6,8 +6,9 @@
 //               {"action": "start_process", "member": 5, "place": 1},
 //               {"action": "open_generation", "generation": 4, "members": [0, 5], "shards": [3, 1]}]
 //
-// `members` and `shards` are in rank order; without `shards`, they are assigned evenly. "place" is the device slot. Old
-// journals have each action as text ("start_process 5 on place 1"), which is read as well.
+// `members` and `shards` are in rank order, and so are `hosts`, which a run of several hosts has. Without `shards`,
+// they are assigned evenly. "place" is the device slot. Old journals have each action as text ("start_process 5 on
+// place 1"), which is read as well.
 
 #include <optional>
 #include <set>

@@ -72,6 +72,8 @@ class ReplicaStarter {
   struct Handlers {
     std::function<void(Message&)> on_message;
     std::function<void(const std::string& what)> on_bad_message;
+    // Something that it asked for failed, and it cannot go on. `is_unrecoverable`: nor could a new process.
+    std::function<void(const std::string& what, bool is_unrecoverable)> on_failure{};
     std::function<void()> on_death;
     // The last call of all.
     std::function<void(ExitStatus)> on_exit;

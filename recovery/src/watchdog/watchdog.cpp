@@ -15,6 +15,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
+#include "hosts/local_host.h"
 #include "journal/recorded_actions.h"
 #include "process/local_replicas.h"
 #include "process/signals.h"
@@ -40,10 +41,12 @@ WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, 
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
-      starter_(local_replicas(io_, run_.lock().value(),
-                              [this] {
-                                journal_.append({{"event", "sweeper_lost"}});
-                              })),
+      host_(local_host(io_,
+                       local_replicas(io_, run_.lock().value(),
+                                      [this] {
+                                        journal_.append({{"event", "sweeper_lost"}});
+                                      }),
+                       {.is_plain_program = options.is_plain_program})),
       hang_detector_(hang_limits_of(options),
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
@@ -65,7 +68,7 @@ RunOutcome WatchdogLoop::run() {
   io_.run();
   // Both need the loop, which has ended.
   control_.reset();
-  gpu_watch_.reset();
+  host_->stop_watching_devices();
   // Before the line of the run's end, which is the last one of this watchdog in the journal.
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
@@ -103,11 +106,10 @@ void WatchdogLoop::watch_devices() {
     }
   };
   try {
-    gpu_watch_.emplace(
-        io_, numbers,
-        GpuWatch::Handlers{.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
-                           .on_event = take,
-                           .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
+    host_->watch_devices(numbers,
+                         {.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
+                          .on_event = take,
+                          .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
   } catch (const Error& error) {
     device_events_.unwatched(error.what());
   }
@@ -145,7 +147,7 @@ std::map<int, Sight> WatchdogLoop::sights() const {
 
 void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
-  const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
+  const std::optional<MemorySnapshots::Whole> newest = host_->newest_snapshot();
   // A savepoint of this run would be taken for one of the run that has begun there.
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
     log(LogLevel::warning,
@@ -192,6 +194,7 @@ void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject,
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.device_slot;
+  if (is_of_a_host(event.kind)) line["host"] = event.host;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;
@@ -213,7 +216,10 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
                             event.kind == EventKind::assignment_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
-  if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
+  const bool is_loss = event.kind == EventKind::place_lost || event.kind == EventKind::host_lost;
+  if (is_loss) log(LogLevel::warning, decision.reason);
+  if (is_of_a_host(event.kind) && !is_loss && event.kind != EventKind::fence_passed)
+    log(LogLevel::info, decision.reason);
   const bool is_of_a_place = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
   if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
   for (const Action& action : decision.actions) {
@@ -251,11 +257,6 @@ std::int64_t WatchdogLoop::step_of(int id) const {
 int WatchdogLoop::pid_of(int id) const {
   const auto process = processes_.find(id);
   return process == processes_.end() ? 0 : process->second->pid();
-}
-
-std::uint64_t WatchdogLoop::arrivals_of(int id) const {
-  // A rank belongs to the newest generation only while its member trains in it.
-  return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
 }
 
 RunOutcome run_watchdog(const WatchdogOptions& options) {

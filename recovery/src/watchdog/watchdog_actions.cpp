@@ -33,7 +33,7 @@ void WatchdogLoop::perform(const Action& action) {
     case ActionKind::open_generation:
       return open_generation(action);
     case ActionKind::cancel_generation:
-      return cancel_generation();
+      return host_->cancel_generation();
     case ActionKind::kill_process:
       return kill_process(action.member);
     case ActionKind::ask_to_regroup:
@@ -56,12 +56,12 @@ void WatchdogLoop::perform(const Action& action) {
 void WatchdogLoop::start_process(int id, int device_slot) {
   const int rank = intended_rank(id);
   try {
-    const auto process = starter_->start({.executable = options_.executable,
-                                          .arguments = options_.command,
-                                          .variables = variables_of(id, rank, device_slot),
-                                          .member = id,
-                                          .ignores_failing_writes = !options_.is_plain_program},
-                                         handlers_of(id));
+    const auto process = host_->start({.executable = options_.executable,
+                                       .arguments = options_.command,
+                                       .variables = variables_of(id, rank, device_slot),
+                                       .member = id,
+                                       .ignores_failing_writes = !options_.is_plain_program},
+                                      handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
     // Then the run ends at once instead of after the whole restart budget.
@@ -94,7 +94,8 @@ int WatchdogLoop::intended_rank(int id) {
   std::set<int> taken;
   for (const Member& member : state_.members) {
     // Its rank is free again, and the process that is started next may be the one to take it.
-    if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
+    const bool is_lost = member.stage == Stage::failed || member.stage == Stage::unreachable;
+    if (is_lost || member.stage == Stage::leaving) continue;
     if (member.rank >= 0) {
       taken.insert(member.rank);
     } else if (const auto intended = intended_ranks_.find(member.id); intended != intended_ranks_.end()) {
@@ -111,35 +112,13 @@ void WatchdogLoop::open_generation(const Action& action) {
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;
-  arenas_.emplace(action.generation, static_cast<int>(by_rank_.size()));
-  snapshot_memories_.forget_old();
-  for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
-    Message welcome{.body = Welcome{.generation = action.generation,
-                                    .rank = static_cast<int>(rank),
-                                    .size = static_cast<int>(by_rank_.size()),
-                                    .shards = action.shards}};
-    welcome.body["kind"] = kWelcome;
-    // Only rank 0 looks for a state, and gives it to the others. RecoverFrom::savepoint wants states from files
-    // alone.
-    if (rank == 0 && options_.recovery.recover_from == RecoverFrom::survivors) {
-      welcome.descriptors = snapshot_memories_.read_only_descriptors();
-    }
-    send(by_rank_[rank], welcome);
-  }
+  // RecoverFrom::savepoint wants states from files alone.
+  host_->open_generation({.number = action.generation,
+                          .members = action.members,
+                          .shards = action.shards,
+                          .may_use_snapshots = options_.recovery.recover_from == RecoverFrom::survivors});
   requests_.generation_opened();
   slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
-}
-
-void WatchdogLoop::cancel_generation() {
-  if (arenas_) send_replies(arenas_->cancel());
-}
-
-void WatchdogLoop::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
-  for (const ArenaExchange::Reply& reply : replies) {
-    const int id = by_rank_.at(static_cast<std::size_t>(reply.rank));
-    // The reply completes an exchange of all ranks, and one of these may have died meanwhile.
-    if (processes_.contains(id)) send(id, reply.message);
-  }
 }
 
 void WatchdogLoop::kill_process(int id) {

@@ -82,7 +82,7 @@ void WatchdogLoop::look_for_hang() {
     const Stage stage = stage_of(id);
     // Other members wait for the watchdog itself, or are being ended.
     if (stage != Stage::starting && stage != Stage::training) continue;
-    Pulse pulse = process->pulse(id, arrivals_of(id));
+    Pulse pulse = process->pulse(id, host_->arrivals(id));
     pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
     // A replica that computes its shards in several rounds needs as many times the time of one.
     if (const auto work = slow_replicas_.work_of(id)) {
@@ -122,8 +122,16 @@ ReplicaStarter::Handlers WatchdogLoop::handlers_of(int id) {
   const auto tell = [this, id](EventKind kind, const std::string& what) {
     feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
   };
-  return {.on_message = [this, id](Message& message) { on_message(id, message); },
+  return {.on_message = [this, id](Message& message) { on_message(id, message.body); },
           .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
+          .on_failure =
+              [this, id](const std::string& what, bool is_unrecoverable) {
+                feed({.kind = EventKind::failure_reported,
+                      .member = id,
+                      .what = what,
+                      .is_unrecoverable = is_unrecoverable,
+                      .step = step_of(id)});
+              },
           .on_death =
               [this, id, tell] {
                 // After this the supervisor has it killed, which must not hide that it died by itself.
@@ -209,8 +217,7 @@ void WatchdogLoop::on_swept(int id, int ended, bool is_any_left) {
                   id));
 }
 
-void WatchdogLoop::on_message(int id, Message& message) {
-  const nlohmann::json& body = message.body;
+void WatchdogLoop::on_message(int id, const nlohmann::json& body) {
   const std::string kind = body.at("kind").get<std::string>();
   Event event{.member = id, .step = step_of(id)};
   if (kind == kJoined) {
@@ -246,11 +253,6 @@ void WatchdogLoop::on_message(int id, Message& message) {
     event.is_thrown = body.value("is_thrown", false);
   } else if (kind == kEvent) {
     return note(id, body);
-  } else if (kind == kArenaRequest) {
-    return send_arenas(id, arena_number_of(body), body.at("bytes").get<std::size_t>(),
-                       message.descriptors.empty() ? FileDescriptor() : std::move(message.descriptors.front()));
-  } else if (kind == kSnapshotRequest) {
-    return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
   } else if (kind == kWork) {
     return slow_replicas_.work_reported(id, body.at("generation").get<int>(), parse_work(body));
   } else if (kind == kSavepointMade) {
@@ -278,30 +280,6 @@ void WatchdogLoop::note(int id, const nlohmann::json& body) {
         .what = fmt::format("the run directory {} was removed or replaced while the run was live, and another run has "
                             "begun there; this one ends",
                             options_.run_directory)});
-}
-
-void WatchdogLoop::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
-  // A request that was sent in an earlier generation may arrive after its end.
-  if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
-    return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
-                                           fmt::format("generation {} was ended", which.generation))});
-  }
-  send_replies(arenas_->request(rank_of(id), which.number, bytes, std::move(shown)));
-}
-
-void WatchdogLoop::send_snapshot_memory(int id, std::size_t bytes) {
-  try {
-    std::vector<FileDescriptor> descriptors;
-    descriptors.push_back(snapshot_memories_.add(bytes));
-    send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
-  } catch (const Error& error) {
-    // A limit of this process would refuse memory to the next replica as well.
-    feed({.kind = EventKind::failure_reported,
-          .member = id,
-          .what = error.what(),
-          .is_unrecoverable = error.code() == ErrorCode::refused,
-          .step = step_of(id)});
-  }
 }
 
 }  // namespace holdfast::recovery

@@ -1,7 +1,8 @@
 #pragma once
 
-// The watchdog of one run. It turns signals, ticks and messages of replicas into events, lets the supervisor decide on
-// them, and carries the decisions out. Its functions are in watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp.
+// The head of one run. It turns signals, ticks and messages of replicas into events, lets the supervisor decide on
+// them, and has the decisions carried out by the agent of its host (hosts/host_agent.h), which starts processes and
+// owns the memory that they share. Its functions are in watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp.
 // docs/decisions/recovery.md
 
 #include <cstddef>
@@ -19,7 +20,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
-#include "channel/arena_exchange.h"
 #include "channel/messages.h"
 #include "control/control_socket.h"
 #include "control/run_requests.h"
@@ -28,12 +28,11 @@
 #include "detect/hang_detector.h"
 #include "detect/slow_replicas.h"
 #include "gpu/device_events.h"
-#include "gpu/gpu_watch.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/watchdog.h"
+#include "hosts/host_agent.h"
 #include "journal/incident_story.h"
 #include "journal/journal.h"
-#include "memory/snapshot_memories.h"
 #include "process/crash_reader.h"
 #include "process/replica_process.h"
 
@@ -65,7 +64,6 @@ class WatchdogLoop {
   int rank_of(int id) const;
   std::int64_t step_of(int id) const;
   int pid_of(int id) const;
-  std::uint64_t arrivals_of(int id) const;
 
   // watchdog_events.cpp
   void wait_for_signal();
@@ -79,10 +77,8 @@ class WatchdogLoop {
   void note_crash(int id, ExitStatus status);
   void tell_of_crashes(std::vector<CrashStory> crashes);
   void on_swept(int id, int ended, bool is_any_left);
-  void on_message(int id, Message& message);
+  void on_message(int id, const nlohmann::json& body);
   void note(int id, const nlohmann::json& body);
-  void send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown);
-  void send_snapshot_memory(int id, std::size_t bytes);
 
   // watchdog_actions.cpp
   void perform(const Action& action);
@@ -90,8 +86,6 @@ class WatchdogLoop {
   std::vector<std::string> variables_of(int id, int rank, int device_slot) const;
   int intended_rank(int id);
   void open_generation(const Action& action);
-  void cancel_generation();
-  void send_replies(const std::vector<ArenaExchange::Reply>& replies);
   void kill_process(int id);
   void ask_to_stop();
   void tell_members(const nlohmann::json& body);
@@ -122,7 +116,7 @@ class WatchdogLoop {
   std::set<int> dead_by_themselves_;  // members that died before they were killed
   bool was_killed_from_outside_ = false;
 
-  const std::unique_ptr<ReplicaStarter> starter_;  // outlives all processes
+  const std::unique_ptr<HostAgent> host_;  // outlives all processes
   DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
@@ -132,16 +126,13 @@ class WatchdogLoop {
   IncidentStory story_{!options_.is_plain_program};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
-  SnapshotMemories snapshot_memories_;
 
-  // These three belong to the newest generation.
-  std::optional<ArenaExchange> arenas_;
+  // These two belong to the newest generation.
   std::vector<int> by_rank_;  // members
   bool has_progressed_ = false;
 
   std::int64_t furthest_step_ = -1;  // of all generations before
 
-  std::optional<GpuWatch> gpu_watch_;
   std::optional<ControlSocket> control_;  // last: its requests use all other members
 };
 

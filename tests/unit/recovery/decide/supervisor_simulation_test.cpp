@@ -1,6 +1,7 @@
 // The supervisor in many whole runs, in which everything goes wrong at random moments (support/simulated_world.h).
 // HOLDFAST_SIMULATION_SEEDS is the number of runs. The first seed is HOLDFAST_SIMULATION_FIRST_SEED, or 0. With
-// HOLDFAST_SIMULATION_SEED, only this run is made, and it is printed in full.
+// HOLDFAST_SIMULATION_SEED, only this run is made, and it is printed in full; with HOLDFAST_SIMULATION_HOSTS_SEED, one
+// of several hosts.
 
 #include <gtest/gtest.h>
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 20'000;
 constexpr std::size_t kLinesOfAFailure = 40;
+constexpr const char* kSeedVariable = "HOLDFAST_SIMULATION_SEED";
+constexpr const char* kHostsSeedVariable = "HOLDFAST_SIMULATION_HOSTS_SEED";
 
 std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -23,11 +26,12 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
 }
 
 // Repeats the run, and prints what happens.
-std::string story_of(std::uint64_t seed, std::size_t most_lines) {
+std::string story_of(std::uint64_t seed, std::size_t most_lines, bool has_hosts = false) {
   std::vector<std::string> log;
-  static_cast<void>(simulate(seed, &log));
+  static_cast<void>(has_hosts ? simulate_hosts(seed, &log) : simulate(seed, &log));
   const std::size_t first = log.size() > most_lines ? log.size() - most_lines : 0;
-  std::string story = "HOLDFAST_SIMULATION_SEED=" + std::to_string(seed) + "\n";
+  std::string story = has_hosts ? kHostsSeedVariable : kSeedVariable;
+  story += "=" + std::to_string(seed) + "\n";
   for (std::size_t i = first; i < log.size(); ++i) story += log[i] + "\n";
   return story;
 }
@@ -88,16 +92,50 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   RecordProperty("lost_devices", std::to_string(lost_devices));
 }
 
+// Promises of a run of several hosts, besides those above: a generation has no member on a lost host, nothing on a lost
+// host trains or writes after its fence has run out, and the run ends once the network is whole again.
+TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
+  const std::uint64_t seeds = number_from_environment("HOLDFAST_SIMULATION_SEEDS", kSeeds);
+  const std::uint64_t first = number_from_environment("HOLDFAST_SIMULATION_FIRST_SEED", 0);
+  std::map<Ending, std::uint64_t> endings;
+  std::uint64_t lost_hosts = 0;
+  std::uint64_t cuts = 0;
+  std::uint64_t agent_deaths = 0;
+  std::uint64_t with_returned = 0;
+
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    const SimulatedRun run = simulate_hosts(seed);
+    ASSERT_EQ(run.violation, "") << story_of(seed, kLinesOfAFailure, true);
+    ++endings[run.ending];
+    lost_hosts += static_cast<std::uint64_t>(run.lost_hosts);
+    cuts += static_cast<std::uint64_t>(run.cuts);
+    agent_deaths += static_cast<std::uint64_t>(run.agent_deaths);
+    with_returned += run.returned > 0 ? 1 : 0;
+  }
+
+  EXPECT_GT(endings[Ending::finished], seeds / 2);
+  EXPECT_GT(endings[Ending::stopped], seeds / 2000);
+  EXPECT_GT(lost_hosts, seeds / 5);
+  EXPECT_GT(cuts, seeds / 2);
+  EXPECT_GT(agent_deaths, seeds / 10);
+  EXPECT_GT(with_returned, seeds / 50);
+  RecordProperty("lost_hosts", std::to_string(lost_hosts));
+  RecordProperty("cuts", std::to_string(cuts));
+  RecordProperty("agent_deaths", std::to_string(agent_deaths));
+  RecordProperty("with_returned", std::to_string(with_returned));
+}
+
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {
   EXPECT_EQ(story_of(7, 1000), story_of(7, 1000));
+  EXPECT_EQ(story_of(7, 1000, true), story_of(7, 1000, true));
 }
 
 TEST(SupervisorSimulation, PrintsTheRequestedRun) {
-  const char* text = std::getenv("HOLDFAST_SIMULATION_SEED");
-  if (text == nullptr) return;
-  const std::uint64_t seed = std::stoull(text);
-
-  EXPECT_EQ(simulate(seed).violation, "") << story_of(seed, 100'000);
+  const char* text = std::getenv(kSeedVariable);
+  const char* of_hosts = std::getenv(kHostsSeedVariable);
+  if (text != nullptr) EXPECT_EQ(simulate(std::stoull(text)).violation, "") << story_of(std::stoull(text), 100'000);
+  if (of_hosts == nullptr) return;
+  EXPECT_EQ(simulate_hosts(std::stoull(of_hosts)).violation, "") << story_of(std::stoull(of_hosts), 100'000, true);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ std::string everything_said() {
 // The texts in the sources of the supervisor, without placeholders. Each is a branch of its own.
 std::set<std::string> sentences_in_the_source() {
   std::ostringstream text;
-  for (const char* part : {"supervisor", "run_events", "member_events", "failures", "generations"}) {
+  for (const char* part : {"supervisor", "run_events", "host_events", "member_events", "failures", "generations"}) {
     std::ifstream file(source_folder() + "/recovery/src/decide/" + part + ".cpp");
     EXPECT_TRUE(file.is_open()) << part;
     text << file.rdbuf();

@@ -61,11 +61,24 @@ bool needs_member(EventKind kind) {
     case EventKind::progressed:
     case EventKind::scale_requested:
     case EventKind::stop_requested:
+    case EventKind::host_joined:
+    case EventKind::host_lost:
+    case EventKind::fence_passed:
+    case EventKind::host_returned:
+    case EventKind::host_leaving:
     case EventKind::timer:
       return false;
     default:
       return true;
   }
+}
+
+// "4,2"
+std::vector<int> numbers_in(const std::string& value) {
+  std::vector<int> numbers;
+  std::istringstream words(value);
+  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::stoi(word));
+  return numbers;
 }
 
 void set_field(Event& event, const std::string& key, const std::string& value) {
@@ -78,12 +91,16 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
   } else if (key == "step") {
     event.step = std::stoll(value);
   } else if (key == "shards") {
-    std::istringstream counts(value);
-    for (std::string count; std::getline(counts, count, ',');) event.shards.push_back(std::stoi(count));
+    event.shards = numbers_in(value);
+  } else if (key == "members") {
+    event.members = numbers_in(value);
+  } else if (key == "steps") {
+    for (const int step : numbers_in(value)) event.steps.push_back(step);
   } else {
     static const std::map<std::string, int Event::*> numbers{
         {"member", &Event::member},     {"generation", &Event::generation}, {"count", &Event::count},
-        {"place", &Event::device_slot}, {"exit_code", &Event::exit_code},   {"signal", &Event::signal}};
+        {"place", &Event::device_slot}, {"exit_code", &Event::exit_code},   {"signal", &Event::signal},
+        {"host", &Event::host}};
     const auto number = numbers.find(key);
     if (number == numbers.end()) throw std::runtime_error("unknown field " + key);
     event.*number->second = std::stoi(value);
@@ -108,6 +125,7 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
   static const std::map<std::string, int SupervisorPolicy::*> numbers{
       {"replicas", &SupervisorPolicy::replicas},
       {"places", &SupervisorPolicy::device_slots},
+      {"hosts", &SupervisorPolicy::hosts},
       {"failures_of_a_step", &SupervisorPolicy::failures_of_a_step},
       {"failures_of_a_place", &SupervisorPolicy::failures_of_a_slot}};
   static const std::map<std::string, int RecoveryOptions::*> counts{{"spares", &RecoveryOptions::spares},
@@ -122,6 +140,10 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
     policy.*number->second = std::stoi(value);
   } else if (const auto duration = durations.find(key); duration != durations.end()) {
     policy.recovery.*duration->second = seconds(value);
+  } else if (key == "hosts_of_places") {
+    policy.slot_hosts = numbers_in(value);
+  } else if (key == "join_timeout") {
+    policy.join_timeout = seconds(value);
   } else if (key == "kill_timeout") {
     policy.restart.kill_timeout = seconds(value);
   } else if (key == "longest_place_rest") {
@@ -172,7 +194,8 @@ std::string describe(const Action& action, Moment now) {
     case ActionKind::kill_process:
       return fmt::format("{} {}", name, action.member);
     case ActionKind::open_generation: {
-      const std::string opened = fmt::format("{} {} with {}", name, action.generation, fmt::join(action.members, " "));
+      std::string opened = fmt::format("{} {} with {}", name, action.generation, fmt::join(action.members, " "));
+      if (!action.hosts.empty()) opened += fmt::format(" on hosts {}", fmt::join(action.hosts, " "));
       return action.shards.empty() ? opened : fmt::format("{} dealt {}", opened, fmt::join(action.shards, " "));
     }
     case ActionKind::ask_to_regroup:

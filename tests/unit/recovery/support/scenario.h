@@ -2,9 +2,10 @@
 
 // A scenario says what happens to the processes of a run, and what the supervisor decides each time. Its lines are
 //
-// policy replicas=2 when_lost=shrink ...      comes first, for values other than the defaults; durations are seconds
+// policy replicas=2 when_lost=shrink ...      comes first, for values other than the defaults; durations are seconds.
+//                                             With hosts=2, hosts_of_places=0,0,1,1 says where each place is
 //   at 1.5 died member=1 [generation=0] [step=7] [count=3] [exit_code=3] [signal=9] [unrecoverable=1] [shards=4,2]
-//      [what=the rest]
+//      [host=1] [members=2,3 steps=7,-1] [what=the rest]
 //     expect kill_process 1                     all actions that the event above leads to, in order;
 //     expect finish 70: gave up...              a trailing "..." stands for any further text
 //     because died without a report             a part of the reason

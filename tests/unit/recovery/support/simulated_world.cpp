@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kFaultsAtMost = 16;
 constexpr int kLongestNewsMs = 100;
+constexpr std::chrono::seconds kLongestSilence(1000);
 
 }  // namespace
 
@@ -25,8 +26,12 @@ std::uint64_t Draws::next() {
   return word ^ (word >> 31U);
 }
 
-SimulatedWorld::SimulatedWorld(std::uint64_t seed)
-    : draws_(seed), steps_(draws_.between(1, 60)), faults_(draws_.below(kFaultsAtMost + 1)) {
+SimulatedWorld::SimulatedWorld(std::uint64_t seed, int hosts)
+    : draws_(seed),
+      steps_(draws_.between(1, 60)),
+      faults_(draws_.below(kFaultsAtMost + 1)),
+      connections_(static_cast<std::size_t>(hosts)) {
+  for (int host = 1; host < hosts; ++host) start_agent(host);
   if (draws_.chance(3)) poison_ = draws_.between(1, static_cast<int>(steps_));
   // About as long as the run would take without a fault. The other faults come while it recovers.
   const int duration_ms = 150 + 20 * static_cast<int>(steps_);
@@ -59,17 +64,23 @@ int SimulatedWorld::keep(const Event& event) {
 
 void SimulatedWorld::send(int member, const Event& event) {
   Process& process = processes_.at(member);
+  if (process.host > 0) return send_up(process.host, within(0, 5), event);
   process.last_sent = std::max(process.last_sent, now_ + within(0, 5));
   schedule(process.last_sent - now_,
            {.happening = Happening::message, .member = member, .channel = process.channel, .event = keep(event)});
 }
 
 void SimulatedWorld::tell(Microseconds delay, const Event& event) {
+  const auto process = processes_.find(event.member);
+  if (!is_of_the_run(event.kind) && process != processes_.end() && process->second.host > 0) {
+    return send_up(process->second.host, delay, event);
+  }
   schedule(delay, {.happening = Happening::notice, .event = keep(event)});
 }
 
 void SimulatedWorld::command(int member, Happening happening, int generation) {
   Process& process = processes_.at(member);
+  if (process.host > 0) return send_down(process.host, within(0, 5), member, happening, generation);
   process.last_received = std::max(process.last_received, now_ + within(0, 5));
   schedule(process.last_received - now_, {.happening = happening, .member = member, .number = generation});
 }
@@ -79,6 +90,8 @@ std::optional<Event> SimulatedWorld::next() {
     const Item item = items_.top();
     items_.pop();
     now_ = item.at;
+    // Hosts beat as long as they live, so the queue never runs empty.
+    if (connections_.size() > 1 && now_ > kLongestSilence) return std::nullopt;
     if (is_prevented(item)) continue;
     if (std::optional<Event> event = happen(item)) return event;
   }
@@ -151,22 +164,32 @@ std::optional<Event> SimulatedWorld::happen(const Item& item) {
     case Happening::fault:
       on_fault();
       break;
+    default:
+      return happen_between_hosts(item);
   }
   return std::nullopt;
 }
 
 // --- actions
 
-void SimulatedWorld::start_process(int member, bool is_free_of_faults) {
+void SimulatedWorld::start_process(int member, int host) {
   if (!processes_.empty() && member <= processes_.rbegin()->first) {
     throw Violation{"process " + std::to_string(member) + " was there before"};
   }
   Process& process = processes_[member];
-  if (!is_free_of_faults && takes_fault(4)) {
+  process.host = host;
+  if (host > 0 && !connection(host).is_up_at_head) throw Violation{"a start on a host that is not there"};
+  if (takes_fault(4)) {
     process.life = Life::gone;
     return tell({}, {.kind = EventKind::start_failed, .member = member, .what = "no memory"});
   }
-  schedule(within(10, 150), {.happening = Happening::initialised, .member = member});
+  const Microseconds to_get_ready = within(10, 150);
+  if (host > 0) {
+    // The order may be lost with the connection. Then the process never was.
+    send_down(host, to_get_ready, member, Happening::initialised, 0);
+  } else {
+    schedule(to_get_ready, {.happening = Happening::initialised, .member = member});
+  }
   if (takes_fault(4)) hang(member);
   if (takes_fault(4)) schedule(within(0, 150), {.happening = Happening::dies, .member = member, .number = SIGABRT});
 }
@@ -180,6 +203,7 @@ void SimulatedWorld::kill_process(int member, bool has_failed) {
   if (!has_failed) process.dismissed_at = now_;
   if (takes_fault(2)) make_unkillable(member);
   const Microseconds delay = std::max(within(0, 5), process.unkillable_until - now_);
+  if (process.host > 0) return send_down(process.host, delay, member, Happening::dies, SIGKILL);
   schedule(delay, {.happening = Happening::dies, .member = member, .number = SIGKILL});
 }
 
@@ -217,7 +241,8 @@ void SimulatedWorld::check_start(const Generation& generation) const {
   }
   if (std::max(newest, saved_) >= line_) return;
   for (const auto& [member, process] : processes_) {
-    const bool is_of_use = is_well(member) || (process.dismissed_at == now_ && !is_hung(process));
+    const bool is_in_reach = process.host == 0 || connections_.at(process.host).is_up_at_head;
+    const bool is_of_use = is_in_reach && (is_well(member) || (process.dismissed_at == now_ && !is_hung(process)));
     if (process.life == Life::idle && process.step >= line_ && is_of_use) {
       throw Violation{"steps are lost although process " + std::to_string(member) + " has them"};
     }
@@ -229,7 +254,12 @@ void SimulatedWorld::cancel_generation(int generation) {
   if (generation_.is_cancelled) throw Violation{"a generation is cancelled twice"};
   generation_.is_cancelled = true;
   for (const int member : generation_.members) {
-    schedule(within(3, 50), {.happening = Happening::leaves, .member = member, .number = generation});
+    const int host = processes_.at(member).host;
+    if (host > 0) {
+      send_down(host, within(3, 50), member, Happening::leaves, generation);
+    } else {
+      schedule(within(3, 50), {.happening = Happening::leaves, .member = member, .number = generation});
+    }
   }
   if (takes_fault(15)) schedule(within(0, 100), {.happening = Happening::fault});
 }
@@ -284,13 +314,17 @@ void SimulatedWorld::on_leaves(int member, int generation) {
 // All members get the newest state among them. Without one, the state of the files is read.
 void SimulatedWorld::on_synchronised(int number) {
   if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
+  if (is_any_cut(generation_.members)) {
+    return schedule(within(20, 40), {.happening = Happening::synchronised, .number = number});
+  }
   std::int64_t newest = -1;
   for (const int member : generation_.members) newest = std::max(newest, processes_.at(member).step);
-  if (newest < 0) {
+  // A member that comes back from a lost host may have an older state than the files.
+  if (newest < 0 || (connections_.size() > 1 && newest < saved_)) {
     newest = saved_;
     computed_again_ += std::max(std::int64_t{0}, line_ - newest);
     if (line_ - newest > kSnapshotEvery) throw Violation{"more steps are computed again than the files may lack"};
-  } else if (newest < line_) {
+  } else if (newest < line_ && connections_.size() == 1) {
     throw Violation{"survivors go on at step " + std::to_string(newest) + " after step " + std::to_string(line_)};
   }
   line_ = newest;
@@ -307,7 +341,7 @@ void SimulatedWorld::on_synchronised(int number) {
 void SimulatedWorld::on_computed(int number) {
   if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
   const auto hangs = [&](int member) { return is_hung(processes_.at(member)); };
-  if (std::any_of(generation_.members.begin(), generation_.members.end(), hangs)) {
+  if (std::any_of(generation_.members.begin(), generation_.members.end(), hangs) || is_any_cut(generation_.members)) {
     return schedule(within(20, 40), {.happening = Happening::computed, .number = number});
   }
   generation_.under = generation_.step + 1;
@@ -438,6 +472,7 @@ std::optional<int> SimulatedWorld::any_living() {
 }
 
 void SimulatedWorld::on_fault() {
+  if (connections_.size() > 1 && draws_.chance(40)) return disturb_host();
   const int kind = draws_.below(100);
   if (kind < 5) {
     for (const int member : living()) schedule({}, {.happening = Happening::dies, .member = member, .number = SIGKILL});

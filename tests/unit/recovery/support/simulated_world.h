@@ -10,6 +10,10 @@
 // order, those of two processes in any order. A message that is under way when its sender dies may be lost.
 // Everything follows from the seed.
 //
+// With several hosts, the head is on host 0 and reaches each other host by one connection. The network between them
+// delays, and is cut for a while in one direction or both. Agents die with all processes of their host, and start
+// again. Beats, fences and their times are those of hosts/beats.h; the clock of a host may be slow by a tenth.
+//
 // A step is a number: it is committed when each member's state has it. The file of the newest snapshot is a number,
 // too.
 
@@ -23,6 +27,7 @@
 #include <vector>
 
 #include "decide/supervisor.h"
+#include "hosts/beats.h"
 
 namespace holdfast::recovery {
 
@@ -51,14 +56,14 @@ class SimulatedWorld {
  public:
   static constexpr std::int64_t kSnapshotEvery = 5;
 
-  explicit SimulatedWorld(std::uint64_t seed);
+  explicit SimulatedWorld(std::uint64_t seed, int hosts = 1);
 
   // The next event for the supervisor, at now(). No value when nothing will ever happen again.
   std::optional<Event> next();
   Moment now() const { return Moment{} + now_; }
 
   // Actions. They throw Violation when they ask for something that is not allowed.
-  void start_process(int member, bool is_free_of_faults = false);
+  void start_process(int member, int host = 0);
   void kill_process(int member, bool has_failed);
   void open_generation(int generation, const std::vector<int>& members);
   void cancel_generation(int generation);
@@ -83,6 +88,9 @@ class SimulatedWorld {
   Microseconds longest_end() const { return longest_end_; }
   // A program that leaves without having saved looks like one that was asked to stop and has saved.
   bool had_early_exit() const { return had_early_exit_; }
+  int cuts() const { return cuts_; }
+  int agent_deaths() const { return agent_deaths_; }
+  int returned() const { return returned_; }
   bool is_timer_set_until(Moment moment) const { return timer_ && *timer_ <= moment - Moment{}; }
   std::vector<int> living() const;
 
@@ -94,10 +102,12 @@ class SimulatedWorld {
 
   struct Process {
     Life life = Life::initialising;
+    int host = 0;
     int generation = -1;     // the generation that it is in, or was in last
     std::int64_t step = -1;  // of its state; -1: it has none
     bool was_ready = false;
-    bool is_condemned = false;                   // it was asked to end
+    bool is_condemned = false;  // it was asked to end
+    bool is_ended_by_agent = false;
     std::optional<Microseconds> dismissed_at{};  // though it had not failed
     bool is_hung = false;
     std::optional<Microseconds> goes_on{};  // when it is hung only for a while
@@ -120,8 +130,35 @@ class SimulatedWorld {
     int to_apply = 0;
   };
 
+  // Between the head and the agent of a host.
+  struct Connection {
+    int number = 0;  // of the present one; what was sent on an earlier one is lost
+    bool has_agent = true;
+    bool is_up_at_head = false;
+    bool is_up_at_agent = false;
+    bool was_ever_up = false;
+    bool is_lost = false;         // and the supervisor was told
+    Microseconds up_cut_until{};  // from the agent to the head
+    Microseconds down_cut_until{};
+    Microseconds last_up{};  // messages of one connection arrive in order
+    Microseconds last_down{};
+    int slowness = 0;  // of the host's clock, in percent
+    Beats of_agent{BootTime{}};
+    Beats of_head{BootTime{}};
+  };
+
   enum class Happening {
     message,        // event, on the channel of the process
+    over_network,   // event, to the head
+    arrives,        // inner happening of a process, from the head
+    agent_starts,   // the rest is of a host, which `member` has
+    agent_dials,    //
+    agent_beats,    // number: of the connection
+    agent_hears,    // number: of the connection; beat
+    head_beats,     // number: of the connection
+    head_hears,     // number: of the connection; beat
+    head_misses,    // number: of the connection, which was closed
+    fence_passes,   // number: of the connection that was lost
     notice,         // event, by any other way
     timer,          // number: of the timer
     initialised,    //
@@ -146,7 +183,10 @@ class SimulatedWorld {
     int member = -1;
     int number = 0;
     int channel = 0;
-    int event = -1;  // index
+    int event = -1;                      // index
+    Happening inner = Happening::fault;  // of what comes over the network, for a process
+    int inner_number = 0;
+    Beat beat{};
 
     bool operator<(const Item& other) const { return std::pair(at, order) > std::pair(other.at, other.order); }
   };
@@ -171,6 +211,27 @@ class SimulatedWorld {
   void on_exits(int member, int code);
   void on_dies(int member, int signal);
   std::optional<Event> on_watched(int member);
+
+  // simulated_hosts.cpp
+  Connection& connection(int host) { return connections_.at(static_cast<std::size_t>(host)); }
+  Microseconds host_clock(int host) const;
+  bool is_cut(int host) const;
+  bool is_any_cut(const std::vector<int>& members) const;
+  void send_up(int host, Microseconds delay, const Event& event);
+  void send_down(int host, Microseconds delay, int member, Happening happening, int number);
+  void start_agent(int host);
+  std::optional<Event> happen_between_hosts(const Item& item);
+  std::optional<Event> on_dial(int host);
+  std::optional<Event> on_over_network(const Item& item);
+  void on_arrives(const Item& item);
+  void on_agent_beats(int host, int number);
+  void on_agent_hears(int host, const Item& item);
+  std::optional<Event> on_head_beats(int host, int number);
+  void on_head_hears(int host, const Item& item);
+  std::optional<Event> lose_host(int host, const std::string& why);
+  std::optional<Event> on_fence_passes(int host, int number);
+  void end_members(int host, bool is_at_once);
+  void disturb_host();
 
   bool takes_fault(int percent);
   void on_fault();
@@ -198,6 +259,10 @@ class SimulatedWorld {
   std::vector<Event> events_;
   std::map<int, Process> processes_;
   Generation generation_;
+  std::vector<Connection> connections_;  // by host; that of host 0 is unused
+  int cuts_ = 0;
+  int agent_deaths_ = 0;
+  int returned_ = 0;
   std::optional<Microseconds> timer_;
   int timer_number_ = 0;
   std::int64_t committed_ = 0;  // the furthest

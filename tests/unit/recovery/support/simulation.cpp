@@ -52,7 +52,8 @@ bool is_failure(EventKind kind) {
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, std::vector<std::string>* log) : draws_(~seed), world_(seed), log_(log) {
+  Simulation(std::uint64_t seed, int hosts, std::vector<std::string>* log)
+      : draws_(~seed), hosts_(hosts), world_(seed, hosts), log_(log) {
     world_.log = log;
   }
 
@@ -67,7 +68,9 @@ class Simulation {
 
  private:
   void run_to_the_end() {
-    state_ = initial_state(drawn_policy(draws_), draws_.below(3));
+    SupervisorPolicy policy = drawn_policy(draws_);
+    if (hosts_ > 1) spread(policy);
+    state_ = initial_state(policy, draws_.below(3));
     most_processes_ = state_.policy.replicas + state_.policy.recovery.spares;
     decide_on({.kind = EventKind::start});
     while (state_.phase != RunPhase::over) {
@@ -79,6 +82,15 @@ class Simulation {
       demand(run_.decisions < kMostDecisions, "the run goes round in circles");
     }
     check_end();
+  }
+
+  // Each host has as many device slots and replicas.
+  void spread(SupervisorPolicy& policy) {
+    policy.hosts = hosts_;
+    const int on_each = draws_.between(1, 2);
+    policy.device_slots = on_each * hosts_;
+    policy.replicas = policy.device_slots;
+    for (int slot = 0; slot < policy.device_slots; ++slot) policy.slot_hosts.push_back(slot / on_each);
   }
 
   // In the order of a driver's reports: first the device slot, then each process there.
@@ -146,7 +158,9 @@ class Simulation {
   void note_after(const State& before, const Event& event) {
     const Member* was = find_member(before, event.member);
     const Member* is = find_member(state_, event.member);
-    if (!is_failure(event.kind) || was == nullptr) return;
+    if (event.kind == EventKind::host_lost) ++run_.lost_hosts;
+    if (event.kind == EventKind::host_lost && state_.generation >= 0) check_loss(before);
+    if (!is_failure(event.kind) || is_of_the_run(event.kind) || was == nullptr) return;
     const bool has_failed = is == nullptr || is->stage == Stage::failed;
     const bool is_new = was->stage != Stage::failed && was->stage != Stage::finished && was->stage != Stage::leaving;
     if (!has_failed || !is_new) return;
@@ -154,6 +168,11 @@ class Simulation {
     check_trial(before, *was);
     if (was->stage == Stage::training && event.step >= 0 && !event.is_joining)
       failed_steps_[event.step].insert(before.generation);
+  }
+
+  // The loss of a host ends no other process, and costs one restart at most.
+  void check_loss(const State& before) const {
+    demand(state_.history.restarts.size() <= before.history.restarts.size() + 1, "a lost host costs several restarts");
   }
 
   // The failure of a process that tries a slot that was left out costs nothing.
@@ -208,7 +227,8 @@ class Simulation {
         event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
     const bool has_waited_long = world_.longest_end() > state_.policy.recovery.stop_grace / 2;
     const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit() || has_waited_long;
-    demand(!was_lost || has_a_cause, "patience is lost with processes that did what they were asked");
+    demand(!was_lost || has_a_cause || world_.cuts() > 0,
+           "patience is lost with processes that did as they were asked");
   }
 
   // A deadline without a timer would never pass.
@@ -244,7 +264,8 @@ class Simulation {
       case ActionKind::set_timer:
         return world_.set_timer(action.moment);
       case ActionKind::record_failure:
-        demand(recorded_.insert(action.member).second, "a failure is recorded twice");
+        // A member whose host was lost may come back, and fail again.
+        demand(recorded_.insert(action.member).second || hosts_ > 1, "a failure is recorded twice");
         return demand(!action.text.empty(), "a failure is recorded without a cause");
       case ActionKind::finish:
         finish_ = action;
@@ -269,7 +290,10 @@ class Simulation {
            "a start on a place that is left out");
     if (is_on_trial(state_, *find_member(state_, action.member))) run_.tried_a_place = true;
     demand(!stopped_at_, "a start although the run is to stop");
-    world_.start_process(action.member);
+    const int host = state_.policy.host_of(action.device_slot);
+    demand(state_.hosts.at(static_cast<std::size_t>(host)).stage == Host::Stage::there,
+           "a start on a host that is not part of the run");
+    world_.start_process(action.member, host);
   }
 
   void kill(const State& before, int id) {
@@ -307,10 +331,26 @@ class Simulation {
     members_ = action.members;
   }
 
+  // The ranks of a host follow one another, and each of these hosts is part of the run.
+  void check_hosts(const Action& action) const {
+    demand(action.hosts.size() == (hosts_ > 1 ? action.members.size() : 0), "a rank has no host");
+    std::set<int> seen;
+    for (std::size_t rank = 0; rank < action.hosts.size(); ++rank) {
+      const int host = action.hosts[rank];
+      const Member* member = find_member(state_, action.members[rank]);
+      const Host::Stage stage = state_.hosts.at(static_cast<std::size_t>(host)).stage;
+      demand(member != nullptr && member->host == host, "a rank has another host than its member");
+      demand(stage == Host::Stage::there || stage == Host::Stage::leaving, "a generation has members on a lost host");
+      const bool is_next_to_one = rank > 0 && action.hosts[rank - 1] == host;
+      demand(seen.insert(host).second || is_next_to_one, "the ranks of a host do not follow one another");
+    }
+  }
+
   void open(const State& before, const Action& action) {
     check_assignment(action);
     ++run_.generations;
     demand(action.members.size() <= static_cast<std::size_t>(std::max(1, state_.target)), "a generation is too large");
+    check_hosts(action);
     for (std::size_t rank = 0; rank < action.members.size(); ++rank) {
       const Member* member = find_member(state_, action.members[rank]);
       demand(member != nullptr && member->rank == static_cast<int>(rank), "a member does not have its rank");
@@ -325,7 +365,11 @@ class Simulation {
   void check_end() {
     demand(finish_.has_value(), "the run is over without a verdict");
     run_.computed_steps_again = world_.steps_computed_again() > 0;
+    run_.cuts = world_.cuts();
+    run_.agent_deaths = world_.agent_deaths();
+    run_.returned = world_.returned();
     for (const int member : world_.living()) {
+      if (hosts_ > 1 && is_out_of_reach(member)) continue;
       demand(finish_->text.find("process " + std::to_string(member) + " ") != std::string::npos ||
                  finish_->text.find("process " + std::to_string(member) + ",") != std::string::npos,
              "process " + std::to_string(member) + " is left, and the last sentence does not say so");
@@ -333,6 +377,12 @@ class Simulation {
     run_.ending = ending();
     check_verdict();
     check_stop();
+  }
+
+  // Its agent ends it, when no head comes back.
+  bool is_out_of_reach(int id) const {
+    const Member* member = find_member(state_, id);
+    return member == nullptr || is_fenced(*member);
   }
 
   bool says(const std::string& text) const { return finish_->text.find(text) != std::string::npos; }
@@ -368,7 +418,8 @@ class Simulation {
       case Ending::gave_up_on_a_process:
         return demand(world_.had_unkillable(), "every process could be killed");
       case Ending::gave_up_on_budget:
-        return demand(run_.failures + unexplained_ > state_.policy.recovery.max_restarts, "the budget was not spent");
+        return demand(run_.failures + unexplained_ + run_.lost_hosts > state_.policy.recovery.max_restarts,
+                      "the budget was not spent");
       case Ending::gave_up_on_a_step:
         return check_step();
       case Ending::gave_up_on_the_start:
@@ -398,6 +449,7 @@ class Simulation {
   }
 
   Draws draws_;
+  const int hosts_;
   int device_losses_ = draws_.chance(25) ? draws_.between(1, 3) : 0;  // that may still come
   SimulatedWorld world_;
   std::vector<std::string>* log_;
@@ -421,7 +473,12 @@ class Simulation {
 }  // namespace
 
 SimulatedRun simulate(std::uint64_t seed, std::vector<std::string>* log) {
-  return Simulation(seed, log).run();
+  return Simulation(seed, 1, log).run();
+}
+
+SimulatedRun simulate_hosts(std::uint64_t seed, std::vector<std::string>* log) {
+  // Not drawn from the seed itself, from which the world draws.
+  return Simulation(seed, 2 + static_cast<int>(seed % 2), log).run();
 }
 
 }  // namespace holdfast::recovery

@@ -33,9 +33,15 @@ struct SimulatedRun {
   bool was_assigned_anew = false;
   int replaced_slow = 0;  // processes
   int lost_devices = 0;
+  int lost_hosts = 0;
+  int cuts = 0;  // of the network
+  int agent_deaths = 0;
+  int returned = 0;  // members, with a host that was lost
 };
 
 // `log` may be null. It gets a line for each event and decision.
 SimulatedRun simulate(std::uint64_t seed, std::vector<std::string>* log = nullptr);
+// The same for a run of two or three hosts.
+SimulatedRun simulate_hosts(std::uint64_t seed, std::vector<std::string>* log = nullptr);
 
 }  // namespace holdfast::recovery

@@ -1,0 +1,221 @@
+// Hosts of a run that has several. A lost host is one failure, however many members it had: survivors go on without it,
+// at once. Its members may live, and may even go on for a while, but no generation that they could be in has all its
+// members. What they could still do is write files, until the fence of their agent has run out. When the host is back,
+// those that live join again like newcomers. docs/decisions/agents.md
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "decide/draft.h"
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/watchdog.h"
+
+namespace holdfast::recovery {
+namespace {
+
+Host& host_of(Draft& draft) {
+  return draft.state.hosts.at(static_cast<std::size_t>(draft.event.host));
+}
+
+bool is_of_the_host(const Draft& draft, const Member& member) {
+  return member.host == draft.event.host;
+}
+
+// Hosts without which the run has not started yet.
+std::vector<int> missing_at_the_start(const Draft& draft) {
+  std::vector<int> missing;
+  for (std::size_t host = 0; host < draft.state.hosts.size(); ++host) {
+    const Host::Stage stage = draft.state.hosts[host].stage;
+    const bool is_missing = stage == Host::Stage::awaited || (stage == Host::Stage::lost && draft.state.generation < 0);
+    if (is_missing) missing.push_back(static_cast<int>(host));
+  }
+  return missing;
+}
+
+void drop_starts_there(Draft& draft) {
+  std::erase_if(draft.state.pending_starts, [&draft](const PendingStart& pending) {
+    return draft.state.policy.host_of(pending.device_slot) == draft.event.host;
+  });
+}
+
+// Members that are gone with their host, or that their host does not know any more.
+template <class Predicate>
+void forget(Draft& draft, const Predicate& predicate) {
+  for (Member& member : draft.state.members) {
+    if (predicate(member) && member.failure) record_failure(draft, member);
+  }
+  std::erase_if(draft.state.members, predicate);
+}
+
+// Returns whether the generation has lost a member with it.
+bool lose_sight_of_members(Draft& draft, const std::string& cause) {
+  const bool is_of_the_newest = draft.state.phase == RunPhase::running;
+  bool was_any_in_generation = false;
+  for (Member& member : draft.state.members) {
+    if (!is_of_the_host(draft, member) || !is_able(member)) continue;
+    if (is_in_generation(member)) {
+      was_any_in_generation = true;
+      member.failure = Failure{.cause = cause,
+                               .detected = draft.now,
+                               .generation = is_of_the_newest ? draft.state.generation : draft.state.next_generation};
+      record_failure(draft, member);
+    }
+    member.stage = Stage::unreachable;
+    member.step = -1;
+  }
+  return was_any_in_generation;
+}
+
+// Others may have room for its members. Usually they have not, and the run goes on with fewer.
+void go_on_elsewhere(Draft& draft, const std::string& sentence, bool is_a_further_loss) {
+  const RecoveryOptions& options = draft.state.policy.recovery;
+  RestartHistory& history = draft.state.history;
+  if (!allows_restart(options, history, draft.now)) {
+    return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), sentence), budget_spent(draft));
+  }
+  const int without_progress = history.without_progress;
+  history = with_restart(options, std::move(history), draft.now);
+  if (is_a_further_loss) history.without_progress = without_progress;
+  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
+  try_slots_if_no_other_is_left(draft);
+  start_what_is_missing(draft, free_slot(draft.state, draft.now),
+                        pause_before(draft.state.policy.restart, draft.state.history));
+  open_if_possible(draft);
+}
+
+}  // namespace
+
+void on_host_joined(Draft& draft) {
+  if (host_of(draft).stage != Host::Stage::awaited) {
+    return because(draft, "host {} has joined, but it is known already", draft.event.host);
+  }
+  host_of(draft).stage = Host::Stage::there;
+  because(draft, "host {} has joined the run", draft.event.host);
+  if (missing_at_the_start(draft).empty()) draft.state.hosts_awaited_until.reset();
+  if (draft.state.phase == RunPhase::idle) return;
+  if (is_ending(draft) || draft.state.is_stop_requested) {
+    return because(draft, "the run is ending, so nothing starts there");
+  }
+  start_missing(draft);
+  open_if_possible(draft);
+}
+
+// The head does not outlive its own host, so this is never host 0.
+void on_host_lost(Draft& draft) {
+  HOLDFAST_ASSERT(draft.event.host > 0);
+  const std::string sentence = fmt::format("host {} is lost: {}", draft.event.host, draft.event.what);
+  because(draft, sentence);
+  Host& host = host_of(draft);
+  if (host.stage != Host::Stage::there && host.stage != Host::Stage::leaving) {
+    return because(draft, "it was not part of the run");
+  }
+  host = {.stage = Host::Stage::lost};
+  draft.is_of_a_failure = true;
+  drop_starts_there(draft);
+  const bool was_any_in_generation = lose_sight_of_members(draft, sentence);
+  if (is_ending(draft)) return because(draft, "the run is ending, so nothing changes");
+  const bool is_a_further_loss = draft.state.failed_generation == draft.state.generation;
+  if (was_any_in_generation) {
+    draft.state.failed_generation = draft.state.generation;
+    lose_generation(draft);
+  }
+  if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
+  if (was_any_in_generation) return go_on_elsewhere(draft, sentence, is_a_further_loss);
+  if (draft.state.generation < 0) {
+    because(draft, "it has {} to join again", seconds(draft.state.policy.join_timeout));
+    draft.state.hosts_awaited_until = draft.now + draft.state.policy.join_timeout;
+  }
+  try_slots_if_no_other_is_left(draft);
+  start_missing(draft);
+  open_if_possible(draft);
+}
+
+void on_fence_passed(Draft& draft) {
+  Host& host = host_of(draft);
+  if (host.stage != Host::Stage::lost || std::exchange(host.is_fenced, true)) {
+    return because(draft, "the fence of host {} has run out, which changes nothing", draft.event.host);
+  }
+  because(draft, "nothing on host {} trains or writes any more", draft.event.host);
+  for (Member& member : draft.state.members) {
+    if (is_of_the_host(draft, member)) member.is_fenced = true;
+  }
+  // It had ended them, or they had ended, and nobody will tell.
+  forget(draft, [&draft](const Member& member) {
+    return is_of_the_host(draft, member) && member.stage != Stage::unreachable;
+  });
+  go_on_without_the_gone(draft);
+}
+
+void on_host_returned(Draft& draft) {
+  HOLDFAST_ASSERT(draft.event.members.size() == draft.event.steps.size());
+  if (host_of(draft).stage != Host::Stage::lost) {
+    return because(draft, "host {} is back, but it was not lost", draft.event.host);
+  }
+  host_of(draft) = {.stage = Host::Stage::there};
+  because(draft, "host {} is back with {}", draft.event.host, counted(draft.event.members.size(), "member"));
+  if (missing_at_the_start(draft).empty()) draft.state.hosts_awaited_until.reset();
+  const auto index_of = [&draft](const Member& member) {
+    const auto found = std::find(draft.event.members.begin(), draft.event.members.end(), member.id);
+    return static_cast<std::size_t>(found - draft.event.members.begin());
+  };
+  forget(draft, [&](const Member& member) {
+    return is_of_the_host(draft, member) && index_of(member) == draft.event.members.size();
+  });
+  const bool is_needed = !is_ending(draft) && !draft.state.is_stop_requested;
+  for (Member& member : draft.state.members) {
+    if (!is_of_the_host(draft, member)) continue;
+    member.is_fenced = false;
+    if (member.stage == Stage::unreachable && is_needed) {
+      because(draft, "process {} is ready to join again", member.id);
+      member.stage = Stage::ready;
+      member.rank = -1;
+      member.step = draft.event.steps[index_of(member)];
+    } else if (member.stage == Stage::unreachable) {
+      dismiss(draft, member);
+    } else if (was_killed(member)) {
+      // The first order may have been lost with the connection.
+      act(draft, {.kind = ActionKind::kill_process, .member = member.id});
+    }
+  }
+  if (is_needed) {
+    start_missing(draft);
+    dismiss_surplus(draft);
+    regroup_if_that_changes_anything(draft);
+  }
+  go_on_without_the_gone(draft);
+}
+
+// The head leaves with its host, so that ends the run in order. So it does where no other host could go on.
+void on_host_leaving(Draft& draft) {
+  const auto stays = [&draft](const Member& member) {
+    return is_in_generation(member) && !is_of_the_host(draft, member) && !is_on_leaving_host(draft.state, member);
+  };
+  because(draft, "host {} is to leave the run", draft.event.host);
+  if (draft.event.host == 0) return on_stop_requested(draft);
+  if (host_of(draft).stage != Host::Stage::there) return because(draft, "it is not part of the run");
+  if (is_ending(draft) || draft.state.is_stop_requested) return because(draft, "the run is ending in any case");
+  if (has_any(draft.state, is_in_generation) && !has_any(draft.state, stays)) return on_stop_requested(draft);
+  host_of(draft).stage = Host::Stage::leaving;
+  drop_starts_there(draft);
+  for (Member& member : draft.state.members) {
+    if (is_of_the_host(draft, member) && is_newcomer(member)) dismiss(draft, member);
+  }
+  try_slots_if_no_other_is_left(draft);
+  start_missing(draft);
+  regroup_if_that_changes_anything(draft);
+  open_if_possible(draft);
+}
+
+void on_hosts_missing(Draft& draft) {
+  std::string names;
+  for (const int host : missing_at_the_start(draft)) {
+    names += fmt::format("{}host {}", names.empty() ? "" : ", ", host);
+  }
+  end_run(draft, kExitGaveUp,
+          fmt::format("gave up: {} did not join within {}", names, seconds(draft.state.policy.join_timeout)));
+}
+
+}  // namespace holdfast::recovery

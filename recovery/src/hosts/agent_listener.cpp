@@ -1,0 +1,149 @@
+// A stranger that opens many connections drives out the oldest of them, which is most likely its own: an agent needs
+// milliseconds. It never drives out an agent that was taken. docs/decisions/agents.md
+
+#include "hosts/agent_listener.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/asio/ip/v6_only.hpp>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+constexpr std::size_t kMostStrangers = 32;
+// After a failure to accept, such as too many open files.
+constexpr std::chrono::milliseconds kPauseAfterFailure(100);
+
+// Of IPv6 and, by it, of IPv4 where the system has both.
+tcp::acceptor listen_on(asio::io_context& io, int port) {
+  boost::system::error_code error;
+  for (const tcp& protocol : {tcp::v6(), tcp::v4()}) {
+    tcp::acceptor acceptor(io);
+    error = {};
+    acceptor.open(protocol, error);
+    if (error) continue;
+    // A head that starts again must not wait until the connections of the one before it are forgotten.
+    acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    boost::system::error_code ignored;
+    if (protocol == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), ignored);
+    if (!error) acceptor.bind(tcp::endpoint(protocol, static_cast<unsigned short>(port)), error);
+    if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+    if (!error) return acceptor;
+  }
+  throw Error(ErrorCode::input_output, fmt::format("the head cannot listen on port {} for the other hosts: {}; give "
+                                                   "another port with --head HOST:PORT, the same on all hosts",
+                                                   port, error.message()));
+}
+
+}  // namespace
+
+struct AgentListener::Core : std::enable_shared_from_this<Core> {
+  Core(tcp::acceptor listening, std::shared_ptr<asio::ssl::context> context, Introduction own,
+       const AgentConnection::Limits& connection_limits, Handlers given)
+      : acceptor(std::move(listening)),
+        pause(acceptor.get_executor()),
+        tls(std::move(context)),
+        ours(std::move(own)),
+        limits(connection_limits),
+        handlers(std::move(given)) {}
+
+  tcp::acceptor acceptor;
+  asio::steady_timer pause;
+  const std::shared_ptr<asio::ssl::context> tls;
+  const Introduction ours;
+  const AgentConnection::Limits limits;
+  const Handlers handlers;
+  std::list<std::shared_ptr<AgentConnection>> strangers{};  // the oldest first
+
+  void accept() {
+    acceptor.async_accept([weak = weak_from_this()](const boost::system::error_code& error, tcp::socket socket) {
+      const auto self = weak.lock();
+      if (self == nullptr || error == asio::error::operation_aborted) return;
+      if (error) return self->accept_later();
+      self->take(std::move(socket));
+      self->accept();
+    });
+  }
+
+  // At once it would fail again, and keep the thread busy.
+  void accept_later() {
+    pause.expires_after(kPauseAfterFailure);
+    pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+      const auto self = weak.lock();
+      if (!error && self != nullptr) self->accept();
+    });
+  }
+
+  void take(tcp::socket socket) {
+    if (strangers.size() >= kMostStrangers) {
+      const std::shared_ptr<AgentConnection> oldest = strangers.front();
+      strangers.pop_front();
+      oldest->close();
+      refuse_peer(*oldest, fmt::format("{} newer connections had not introduced themselves either", kMostStrangers));
+    }
+    auto connection = AgentConnection::start(AgentConnection::Side::head, std::move(socket), tls, limits, {});
+    strangers.push_back(connection);
+    std::weak_ptr<AgentConnection> weak_connection = connection;
+    connection->set_handlers({.on_message =
+                                  [weak = weak_from_this(), weak_connection](const nlohmann::json& message) {
+                                    const auto self = weak.lock();
+                                    const auto stranger = weak_connection.lock();
+                                    if (self != nullptr && stranger != nullptr) self->meet(stranger, message);
+                                  },
+                              .on_closed =
+                                  [weak = weak_from_this(), weak_connection](const std::string& why) {
+                                    const auto self = weak.lock();
+                                    const auto stranger = weak_connection.lock();
+                                    if (self == nullptr || stranger == nullptr) return;
+                                    self->strangers.remove(stranger);
+                                    self->refuse_peer(*stranger, why);
+                                  }});
+  }
+
+  void meet(const std::shared_ptr<AgentConnection>& stranger, const nlohmann::json& message) {
+    const Introduction theirs = parse_introduction(message);
+    std::string why = difference(ours, theirs);
+    if (why.empty() && handlers.why_not) why = handlers.why_not(theirs);
+    strangers.remove(stranger);
+    if (!why.empty()) {
+      stranger->send({{"kind", kSentHome}, {"why", why}});
+      stranger->close_when_sent();
+      return refuse_peer(*stranger, why);
+    }
+    stranger->send({{"kind", kTaken}});
+    stranger->set_handlers({});
+    stranger->open();
+    if (handlers.on_agent) handlers.on_agent(theirs, stranger);
+  }
+
+  void refuse_peer(const AgentConnection& peer, const std::string& why) const {
+    if (handlers.on_refused) handlers.on_refused(fmt::format("{} was refused: {}", peer.peer(), why));
+  }
+};
+
+AgentListener::AgentListener(asio::io_context& io, int port, std::shared_ptr<asio::ssl::context> tls, Introduction ours,
+                             const AgentConnection::Limits& limits, Handlers handlers)
+    : core_(std::make_shared<Core>(listen_on(io, port), std::move(tls), std::move(ours), limits, std::move(handlers))),
+      port_(core_->acceptor.local_endpoint().port()) {
+  core_->accept();
+}
+
+AgentListener::~AgentListener() {
+  boost::system::error_code ignored;
+  core_->acceptor.close(ignored);
+  core_->pause.cancel();
+  for (const auto& stranger : core_->strangers) stranger->close();
+}
+
+std::size_t AgentListener::strangers() const {
+  return core_->strangers.size();
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,21 @@
+#pragma once
+
+// The agent of the host on which this process runs.
+
+#include <memory>
+
+#include <boost/asio/io_context.hpp>
+
+#include "hosts/host_agent.h"
+
+namespace holdfast::recovery {
+
+struct LocalHostOptions {
+  bool is_plain_program = false;  // processes read no messages
+};
+
+// `io` outlives it. `starter` starts processes of this host.
+std::unique_ptr<HostAgent> local_host(boost::asio::io_context& io, std::unique_ptr<ReplicaStarter> starter,
+                                      const LocalHostOptions& options);
+
+}  // namespace holdfast::recovery

@@ -35,7 +35,7 @@ class AgentConnection : public std::enable_shared_from_this<AgentConnection> {
     HostTimes times{};
     // For handshake and introduction together.
     std::chrono::milliseconds introduction{2000};
-    // Of messages that the other has not taken yet.
+    // The most bytes of messages that the other has not taken yet.
     std::size_t queued_bytes = 4 * kMostFrameBytes;
   };
   // All are called on the io_context's thread, and none from within a function of this class that is not a callback.
@@ -66,7 +66,7 @@ class AgentConnection : public std::enable_shared_from_this<AgentConnection> {
 
   bool is_open() const { return stage_ == Stage::open; }
   const Beats& beats() const { return beats_; }
-  // Of the other end, such as "10.0.0.7:41234".
+  // The address of the other end, such as "10.0.0.7:41234".
   const std::string& peer() const { return peer_; }
 
  private:

@@ -62,6 +62,7 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
   const Handlers handlers;
   std::list<std::shared_ptr<AgentConnection>> strangers{};  // the oldest first
 
+  // One accept at a time; weak pointers, since the listener may go while one waits.
   void accept() {
     acceptor.async_accept([weak = weak_from_this()](const boost::system::error_code& error, tcp::socket socket) {
       const auto self = weak.lock();

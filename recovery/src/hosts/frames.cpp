@@ -1,3 +1,6 @@
+// Limits are checked before the bytes that they limit have come, so a peer can make this process keep little.
+// docs/decisions/agents.md
+
 #include "hosts/frames.h"
 
 #include <cstdint>

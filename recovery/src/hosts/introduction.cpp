@@ -28,6 +28,7 @@ std::string in_quotes(const std::string& text) {
   return text.empty() ? "none" : "\"" + text + "\"";
 }
 
+// Looks through the names of both sides, since one may have a choice that the other lacks.
 std::string choice_that_differs(const Introduction& ours, const Introduction& theirs) {
   const auto of = [](const Introduction& side, const std::string& name) {
     const auto choice = side.choices.find(name);
@@ -44,6 +45,7 @@ std::string choice_that_differs(const Introduction& ours, const Introduction& th
 
 }  // namespace
 
+// The keys are those that parse_introduction() reads; another set of keys is another protocol.
 nlohmann::json introduction_message(const Introduction& introduction) {
   return {{"kind", kIntroduction},
           {"protocol", introduction.protocol},

@@ -50,7 +50,7 @@ class LocalHost final : public HostAgent {
   const std::unique_ptr<ReplicaStarter> starter_;  // outlives all processes
   std::map<int, Started> started_;                 // by member
   SnapshotMemories snapshot_memories_;
-  // Of the newest generation.
+  // These three belong to the newest generation.
   Generation generation_;
   std::optional<ArenaExchange> arenas_;
   std::map<int, int> ranks_;  // of members that have not left it

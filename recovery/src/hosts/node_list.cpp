@@ -23,7 +23,7 @@ bool is_digit(char character) {
   return std::isdigit(static_cast<unsigned char>(character)) != 0;
 }
 
-// Of a host's name.
+// A host's name has these characters.
 bool is_of_a_name(char character) {
   return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '-' || character == '.' ||
          character == '_';

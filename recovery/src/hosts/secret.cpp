@@ -48,7 +48,7 @@ std::optional<Secret> from_digits(std::string_view text) {
   return secret;
 }
 
-// Of the open file.
+// Looks at the open file and not at its name.
 void check_rights(const std::string& path, int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0) throw system_error(errno, "cannot look at the secret file " + path);

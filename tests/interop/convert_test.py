@@ -93,7 +93,8 @@ def test_h5py_reads_the_portable_mode(tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_any_keras_file_goes_to_holdfast_and_back(form, tmp_path):
-    model = keras.Sequential([keras.Input((7, 4)), layers.LSTM(3), layers.LayerNormalization(), layers.Dense(2)])
+    model = keras.Sequential(
+        [keras.Input((7, 4, 2)), layers.ConvLSTM1D(3, 2), layers.LayerNormalization(), layers.Dense(2)])
     scramble(model)
 
     # A file that describes a model which Holdfast cannot build is converted to arrays alone: the exit code says so.

@@ -292,8 +292,8 @@ def test_the_command_converts_graphs_in_both_directions(tmp_path):
 
 
 def test_the_command_says_why_a_model_is_left_out(tmp_path):
-    x = keras.Input((5, 4))
-    model = keras.Model(x, layers.LSTM(3, name="memory")(x))
+    x = keras.Input((5, 4, 2))
+    model = keras.Model(x, layers.ConvLSTM1D(3, 2, name="memory")(x))
 
     said = holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "a.h5", exit_code=1)
 
@@ -305,8 +305,8 @@ def refused(model, folder):
 
 
 def test_a_layer_that_holdfast_lacks_is_refused_by_name(tmp_path):
-    x = keras.Input((5, 4))
-    message = refused(keras.Model(x, layers.LSTM(3, name="memory")(x)), tmp_path)
+    x = keras.Input((5, 4, 2))
+    message = refused(keras.Model(x, layers.ConvLSTM1D(3, 2, name="memory")(x)), tmp_path)
 
     assert message.startswith("unsupported: ") and '"memory"' in message and "LSTM" in message
     assert "Holdfast has Activation, " in message and " Add, " in message

@@ -33,6 +33,7 @@ __global__ void __launch_bounds__(kSumThreads)
                             float* shares) {
   const std::int64_t row = row_of_scores<Group>();
   if (row >= scores.rows()) return;
+  clear_others<Group>(scores, row, shares + row * scores.keys);  // first: its numbers would take registers to the end
   const std::int64_t first = scores.first(row);
   const std::int64_t count = scores.end(row) - first;
   const float* const given = from + row * scores.keys + first;
@@ -50,7 +51,6 @@ __global__ void __launch_bounds__(kSumThreads)
   const float divisor = softmax_divisor(Group::sum(sum));
   for_each_of_row(Group{}, count, load,
                   [&](std::int64_t i, float value) { to[i] = softmax_exponential(value, shift) / divisor; });
-  clear_others<Group>(scores, row, shares + row * scores.keys);
 }
 
 struct ShareAndGradient {

@@ -13,13 +13,16 @@
 //   too_few_calls    two runs; a replica of the second makes the first call only
 //   stopped          two runs; the first is asked to stop while it trains
 //   stopped_late     two runs; the first is asked to stop when all replicas have trained
+//   stopped_last     two runs; the first is asked to stop when the watchdog has seen the end of a replica that finished
 //   divided_data     one run whose replicas take a part of the data each
 //   other_model      one run whose replica 1 has a larger model
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <thread>
 
 #include <unistd.h>
 
@@ -36,6 +39,14 @@ class StopAtStep final : public Callback {
     if (context.step() == 2 && context.is_primary()) ::kill(::getppid(), SIGTERM);
   }
 };
+
+// Until its parent has taken its exit status. The watchdog replaces this process if that does not happen.
+void wait_for_end_of_process(const std::string& file) {
+  pid_t process = 0;
+  std::ifstream(file) >> process;
+  if (process <= 0) std::abort();
+  while (::kill(process, 0) == 0) std::this_thread::yield();
+}
 
 // As a program of a library would whose replicas read parts of the data.
 void train_on_own_part(Replica& replica) {
@@ -122,8 +133,12 @@ int main(int argc, char** argv) {
   }
   const auto first_body = [&](Replica& replica) {
     if (way == "stopped") return train(replica, {StopAtStep{}}, 1'000'000);
+    const std::string process_of_other = directory + "/process_of_other";
+    if (way == "stopped_last" && !replica.is_primary()) std::ofstream(process_of_other) << ::getpid();
     train(replica);
-    if (way == "stopped_late" && replica.is_primary()) ::kill(::getppid(), SIGTERM);
+    if (!replica.is_primary()) return;
+    if (way == "stopped_last") wait_for_end_of_process(process_of_other);
+    if (way == "stopped_late" || way == "stopped_last") ::kill(::getppid(), SIGTERM);
   };
   const int first = run(argc, argv, directory + "/a", first_body);
   if (way == "too_few_calls" && is_replica_process()) return first;

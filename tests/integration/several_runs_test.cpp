@@ -228,6 +228,16 @@ TEST(SeveralRuns, DoNotStartAfterAStopThatCameWhileOneEnded) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
 }
 
+// The signal came when a replica had finished already, and was taken for the end of the run alone.
+TEST(SeveralRuns, DoNotStartAfterAStopThatCameWhenAReplicaHadFinished) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("stopped_last", folder);
+
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("codes 0 75"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
+}
+
 // The runs were trained, and their results were then read from a directory that no process writes to.
 TEST(SeveralRuns, GiveTheirResultsToAProgramThatTrainsAlone) {
   const TemporaryFolder folder;

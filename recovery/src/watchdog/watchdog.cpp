@@ -72,7 +72,7 @@ RunOutcome WatchdogLoop::run() {
   // Before the line of the run's end, which is the last one of this watchdog in the journal.
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
-  outcome_.is_stop_requested = state_.is_stop_requested;
+  outcome_.is_stop_requested = outcome_.is_stop_requested || state_.is_stop_requested;
   // A run that was killed from outside did not fail by itself, so a later run of other choices may not put it aside.
   const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
   journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);

@@ -27,11 +27,9 @@ constexpr std::size_t kMostLoggedFrames = 8;
 void WatchdogLoop::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
-    if (is_over_) {
-      // Too late to stop anything, but a program with further runs must not begin the next one.
-      outcome_.is_stop_requested = true;
-      return;
-    }
+    // Also when it is too late to stop anything: a program with further runs must not begin the next one.
+    outcome_.is_stop_requested = true;
+    if (is_over_) return;
     feed({.kind = EventKind::stop_requested, .signal = signal});
     wait_for_signal();
   });

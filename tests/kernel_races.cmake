@@ -29,8 +29,9 @@ add_executable(kernel_races races/kernel_races_test.cpp races/fiber_grid.cpp
 # To the sanitizer the threads of a block are one thread, so they would share one call stack.
 set(races_options -mllvm -tsan-instrument-func-entry-exit=0 -Wno-unused-const-variable)
 foreach(source
-    kernels/columns kernels/cuda_activation kernels/cuda_array_kernels kernels/cuda_row_kernels kernels/cuda_batch_normalization kernels/cuda_gradient_norms
-    kernels/cuda_losses kernels/cuda_metrics
+    kernels/columns kernels/cuda_activation kernels/cuda_array_kernels kernels/cuda_attention_scores
+    kernels/cuda_batch_normalization kernels/cuda_gradient_norms kernels/cuda_losses kernels/cuda_metrics
+    kernels/cuda_recurrent_cells kernels/cuda_row_kernels
     runtime/cuda_arrays runtime/cuda_digester runtime/small_copies
     products/transposed_arrays)
   emulate_kernels(kernel_races compute/cuda/${source}.cu ${races_options})

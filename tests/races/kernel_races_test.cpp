@@ -14,6 +14,7 @@
 #include "collective/shard_assignment.h"
 #include "compute/arithmetic/gradient_clipping.h"
 #include "compute/cuda/kernels/columns.h"
+#include "compute/cuda/kernels/cuda_array_kernels.h"
 #include "compute/cuda/kernels/cuda_gradient_norms.h"
 #include "compute/cuda/kernels/cuda_losses.h"
 #include "compute/cuda/kernels/cuda_metrics.h"
@@ -159,6 +160,64 @@ void run_softmax(const Sizes& sizes, Arrays& arrays) {
   }
 }
 
+void run_attention(const Sizes& sizes, Arrays& arrays) {
+  CudaContext context(0);
+  CudaArrayKernels kernels(context);
+  for (const std::int64_t keys : {kShortRow, kLongRow}) {
+    const AttentionScores scores = {.queries = keys == kShortRow ? sizes.few : sizes.rows,
+                                    .keys = keys,
+                                    .window = keys - 3};  // some keys are left out, and their shares are set to 0
+    const std::int64_t elements = scores.rows() * keys;
+    float* const shares = arrays.make(elements);
+    kernels.attention_shares(scores, arrays.make(elements), arrays.make(keys), shares);
+    kernels.attention_shares_backward(scores, shares, arrays.make(elements), arrays.make(elements));
+    // In place.
+    kernels.attention_shares(scores, shares, nullptr, shares);
+    float* const gradient = arrays.make(elements);
+    kernels.attention_shares_backward(scores, shares, gradient, gradient);
+  }
+}
+
+// A step in the middle of sequences, a part of which is masked, so that threads would meet in the arrays of sequences.
+void run_recurrent_cells(const Sizes& sizes, Arrays& arrays) {
+  CudaContext context(0);
+  CudaArrayKernels kernels(context);
+  for (const CellKind kind : {CellKind::simple, CellKind::lstm, CellKind::gru}) {
+    const RecurrentCells cells = {.kind = kind, .samples = sizes.few, .units = 33, .steps = 3};
+    const std::int64_t unit_count = cells.samples * cells.units;
+    const std::int64_t sequences = unit_count * cells.steps;
+    const bool has_cell = kind == CellKind::lstm;
+    float* const mask = arrays.make(cells.samples * cells.steps);
+    for (std::int64_t i = 0; i < cells.samples * cells.steps; i += 2) mask[i] = 0;
+    float* const kept = arrays.make(unit_count * 4);
+    float* const state = arrays.make(unit_count);
+    float* const cell = has_cell ? arrays.make(unit_count) : nullptr;
+    float* const next_state = arrays.make(unit_count);
+    float* const next_cell = has_cell ? arrays.make(unit_count) : nullptr;
+    kernels.cells_forward(cells, {.x = arrays.make(sequences * cells.gates()) + cells.gates() * cells.units,
+                                  .mask = mask + 1,
+                                  .s = arrays.make(unit_count * cells.gates()),
+                                  .state = state,
+                                  .cell = cell,
+                                  .kept = kept,
+                                  .next_state = next_state,
+                                  .next_cell = next_cell,
+                                  .output = arrays.make(sequences) + cells.units});
+    kernels.cells_backward(cells, {.mask = mask + 1,
+                                   .kept = kept,
+                                   .state = state,
+                                   .cell = cell,
+                                   .next_state = next_state,
+                                   .next_cell = next_cell,
+                                   .output_gradient = arrays.make(sequences) + cells.units,
+                                   .through_product = arrays.make(unit_count),
+                                   .carried = arrays.make(unit_count),
+                                   .carried_cell = has_cell ? arrays.make(unit_count) : nullptr,
+                                   .x_gradient = arrays.make(sequences * cells.gates()) + cells.gates() * cells.units,
+                                   .s_gradient = arrays.make(unit_count * cells.gates())});
+  }
+}
+
 void run_batch_normalization(const Sizes& sizes, Arrays& arrays) {
   CudaContext context(0);
   for (const std::int64_t channels : {5, 40}) {
@@ -216,6 +275,8 @@ const std::vector<Kernels> kKernels = {{"Losses", run_losses},
                                        {"Transpositions", run_transpositions},
                                        {"Clipping", run_clipping},
                                        {"Softmax", run_softmax},
+                                       {"Attention", run_attention},
+                                       {"RecurrentCells", run_recurrent_cells},
                                        {"BatchNormalization", run_batch_normalization},
                                        {"Digest", run_digest},
                                        {"FiniteFlags", run_finite_flags},
@@ -260,6 +321,7 @@ INSTANTIATE_TEST_SUITE_P(Seen, WithoutBarriers,
                                          Kernels{"ColumnSums", run_column_sums},
                                          Kernels{"Transpositions", run_transpositions},
                                          Kernels{"Clipping", run_clipping}, Kernels{"Softmax", run_softmax},
+                                         Kernels{"Attention", run_attention},
                                          Kernels{"BatchNormalization", run_batch_normalization}),
                          [](const auto& info) { return std::string(info.param.name); });
 

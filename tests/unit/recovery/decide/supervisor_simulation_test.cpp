@@ -125,6 +125,12 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
   RecordProperty("with_returned", std::to_string(with_returned));
 }
 
+// Each of these runs broke a promise once.
+TEST(SupervisorSimulation, KeepsItsPromisesWhereItOnceBrokeThem) {
+  // A process hung, its agent ordered its end, and then it hung in a way in which a kill does nothing for seconds.
+  EXPECT_EQ(simulate_hosts(23009).violation, "") << story_of(23009, kLinesOfAFailure, true);
+}
+
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {
   EXPECT_EQ(story_of(7, 1000), story_of(7, 1000));
   EXPECT_EQ(story_of(7, 1000, true), story_of(7, 1000, true));

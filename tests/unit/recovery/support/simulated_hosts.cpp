@@ -221,7 +221,8 @@ std::optional<Event> SimulatedWorld::on_fence_passes(int host, int number) {
 }
 
 // An agent without a head ends its generation. Members keep their states; a process that is not ready yet, that hangs
-// or that saves is ended within `stop`.
+// or that saves is ended within `stop`. A process that the kernel does not let go after that never comes back to its
+// program, so it counts as ended.
 void SimulatedWorld::end_members(int host, bool is_at_once) {
   for (auto& [member, process] : processes_) {
     if (process.host != host || process.life == Life::gone) continue;
@@ -233,7 +234,8 @@ void SimulatedWorld::end_members(int host, bool is_at_once) {
       schedule(within(0, 50), {.happening = Happening::leaves, .member = member, .number = process.generation});
     } else if (process.life != Life::idle && is_at_once) {
       process.life = Life::gone;
-    } else if (process.life != Life::idle && !std::exchange(process.is_ended_by_agent, true)) {
+    } else if (process.life != Life::idle && !process.ended_by_agent_at) {
+      process.ended_by_agent_at = now_ + stop;
       process.unkillable_until = std::min(process.unkillable_until, now_ + stop);
       schedule(stop, {.happening = Happening::dies, .member = member, .number = SIGKILL});
     }

@@ -534,7 +534,10 @@ void SimulatedWorld::hang(int member) {
 
 void SimulatedWorld::make_unkillable(int member) {
   had_unkillable_ = true;
-  processes_.at(member).unkillable_until = now_ + (draws_.chance(80) ? within(1, 5000) : within(1, 100'000));
+  Process& process = processes_.at(member);
+  process.unkillable_until = now_ + (draws_.chance(80) ? within(1, 5000) : within(1, 100'000));
+  if (process.ended_by_agent_at)
+    process.unkillable_until = std::min(process.unkillable_until, *process.ended_by_agent_at);
   hang(member);
 }
 

@@ -106,9 +106,9 @@ class SimulatedWorld {
     int generation = -1;     // the generation that it is in, or was in last
     std::int64_t step = -1;  // of its state; -1: it has none
     bool was_ready = false;
-    bool is_condemned = false;  // it was asked to end
-    bool is_ended_by_agent = false;
-    std::optional<Microseconds> dismissed_at{};  // though it had not failed
+    bool is_condemned = false;                        // it was asked to end
+    std::optional<Microseconds> ended_by_agent_at{};  // for good, also where a kill does nothing for a while
+    std::optional<Microseconds> dismissed_at{};       // though it had not failed
     bool is_hung = false;
     std::optional<Microseconds> goes_on{};  // when it is hung only for a while
     Microseconds unkillable_until{};

@@ -129,6 +129,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
 TEST(SupervisorSimulation, KeepsItsPromisesWhereItOnceBrokeThem) {
   // A process hung, its agent ordered its end, and then it hung in a way in which a kill does nothing for seconds.
   EXPECT_EQ(simulate_hosts(23009).violation, "") << story_of(23009, kLinesOfAFailure, true);
+  // A process on another host could not be killed for a while, and no later order to that host arrived before its end.
+  EXPECT_EQ(simulate_hosts(260887).violation, "") << story_of(260887, kLinesOfAFailure, true);
 }
 
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {

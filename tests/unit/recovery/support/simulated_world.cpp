@@ -202,9 +202,11 @@ void SimulatedWorld::kill_process(int member, bool has_failed) {
   if (!std::exchange(process.is_condemned, true)) process.condemned_at = now_;
   if (!has_failed) process.dismissed_at = now_;
   if (takes_fault(2)) make_unkillable(member);
-  const Microseconds delay = std::max(within(0, 5), process.unkillable_until - now_);
+  const Microseconds delay = within(0, 5);
+  // What a kill does for a while, on_dies() knows. The order itself arrives, and holds up no later one.
   if (process.host > 0) return send_down(process.host, delay, member, Happening::dies, SIGKILL);
-  schedule(delay, {.happening = Happening::dies, .member = member, .number = SIGKILL});
+  schedule(std::max(delay, process.unkillable_until - now_),
+           {.happening = Happening::dies, .member = member, .number = SIGKILL});
 }
 
 void SimulatedWorld::open_generation(int generation, const std::vector<int>& members) {

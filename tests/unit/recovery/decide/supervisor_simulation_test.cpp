@@ -131,6 +131,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhereItOnceBrokeThem) {
   EXPECT_EQ(simulate_hosts(23009).violation, "") << story_of(23009, kLinesOfAFailure, true);
   // A process on another host could not be killed for a while, and no later order to that host arrived before its end.
   EXPECT_EQ(simulate_hosts(260887).violation, "") << story_of(260887, kLinesOfAFailure, true);
+  // A lost host came back with the only state, and the next generation took spares without one.
+  EXPECT_EQ(simulate_hosts(285194).violation, "") << story_of(285194, kLinesOfAFailure, true);
 }
 
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {

@@ -133,6 +133,10 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhereItOnceBrokeThem) {
   EXPECT_EQ(simulate_hosts(260887).violation, "") << story_of(260887, kLinesOfAFailure, true);
   // A lost host came back with the only state, and the next generation took spares without one.
   EXPECT_EQ(simulate_hosts(285194).violation, "") << story_of(285194, kLinesOfAFailure, true);
+  // A stopped process went on after its agent had ended the generation, and then took the order to join it.
+  EXPECT_EQ(simulate_hosts(314812).violation, "") << story_of(314812, kLinesOfAFailure, true);
+  // A process counted as ready that had reported its failure before.
+  EXPECT_EQ(simulate_hosts(582264).violation, "") << story_of(582264, kLinesOfAFailure, true);
 }
 
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {

@@ -290,6 +290,11 @@ void SimulatedWorld::on_initialised(int member) {
 void SimulatedWorld::on_told_to_join(int member, int generation) {
   if (generation != generation_.number) return;
   Process& process = processes_.at(member);
+  // It was stopped meanwhile. Its agent gives it no memory of a generation that it has ended.
+  if (process.host > 0 && generation <= connection(process.host).ended) {
+    return send(member,
+                {.kind = EventKind::checked_in, .member = member, .generation = generation, .step = process.step});
+  }
   process.life = Life::inside;
   process.generation = generation;
   if (generation_.is_cancelled) {

@@ -143,6 +143,8 @@ class SimulatedWorld {
     Microseconds last_up{};  // messages of one connection arrive in order
     Microseconds last_down{};
     int slowness = 0;  // of the host's clock, in percent
+    int newest = -1;   // generation of which the agent has told a process
+    int ended = -1;    // the newest generation that the agent has ended
     Beats of_agent{BootTime{}};
     Beats of_head{BootTime{}};
   };

@@ -47,6 +47,13 @@ std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element
   return transpose(bytes, element_bytes, shape, axes);
 }
 
+// Parts follow one another along the first axis, and agree in all others.
+Shape packed_shape(const std::vector<Order>& orders) {
+  Shape shape = orders.front().theirs;
+  for (std::size_t part = 1; part < orders.size(); ++part) shape[0] += orders[part].theirs[0];
+  return shape;
+}
+
 // `one` has the bits of a 1 in the type. For an integer that is the number itself.
 std::vector<std::byte> constant_bytes(Constant constant, const NamedArray& like) {
   std::vector<std::byte> bytes(like.bytes.size());
@@ -93,6 +100,18 @@ class ToPyTorch : public Exchange {
     move({"", ours.dtype, row.seen, {ours.bytes.begin(), middle}}, first, row);
     move({"", ours.dtype, row.seen, {middle, ours.bytes.end()}}, second, row);
   }
+
+  void move_packed(const std::vector<const NamedArray*>& ours, const std::string& theirs,
+                   const std::vector<Order>& orders) override {
+    std::vector<std::byte> bytes;
+    for (std::size_t part = 0; part < ours.size(); ++part) {
+      const std::vector<std::byte> rows = to_theirs(ours[part]->bytes, size_bytes(ours[part]->dtype), orders[part]);
+      bytes.insert(bytes.end(), rows.begin(), rows.end());
+    }
+    set_.arrays.push_back({theirs, ours.front()->dtype, packed_shape(orders), std::move(bytes)});
+  }
+
+  void keep(const NamedArray& /*ours*/) override {}
 
   void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
     set_.arrays.push_back({theirs, like.dtype, like.shape, constant_bytes(constant, like)});
@@ -179,6 +198,19 @@ class FromPyTorch : public Exchange {
     bytes.insert(bytes.end(), rest.begin(), rest.end());
     add_array(ours, std::move(bytes));
   }
+
+  void move_packed(const std::vector<const NamedArray*>& ours, const std::string& theirs,
+                   const std::vector<Order>& orders) override {
+    const std::vector<std::byte>& bytes = fetch(theirs, *ours.front(), packed_shape(orders));
+    auto begin = bytes.begin();
+    for (std::size_t part = 0; part < ours.size(); ++part) {
+      const auto end = begin + static_cast<std::ptrdiff_t>(ours[part]->bytes.size());
+      add_array(*ours[part], to_ours({begin, end}, size_bytes(ours[part]->dtype), orders[part]));
+      begin = end;
+    }
+  }
+
+  void keep(const NamedArray& ours) override { add_array(ours, ours.bytes); }
 
   void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
     if (fetch(theirs, like, like.shape) == constant_bytes(constant, like)) return;

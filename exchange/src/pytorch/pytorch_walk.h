@@ -36,6 +36,12 @@ class Exchange {
   // The two rows of our array are two arrays in PyTorch.
   virtual void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
                          const Order& row) = 0;
+  // Our arrays of one type, one after another along the first axis of PyTorch's, such as three projections of
+  // attention.
+  virtual void move_packed(const std::vector<const NamedArray*>& ours, const std::string& theirs,
+                           const std::vector<Order>& orders) = 0;
+  // An array that PyTorch's files do not have, since it follows from the options of its layer.
+  virtual void keep(const NamedArray& ours) = 0;
   // An array that PyTorch has where our layer has a constant. Its shape and type are those of `like`.
   virtual void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) = 0;
   // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum, and

@@ -14,18 +14,30 @@
 //   RMSNormalization    scale                              weight
 //   PReLU               alpha [1, 1, channels]             weight [channels]; one slope: [1]
 //   Embedding           embeddings [words, dim]            weight
-//   LSTM                kernel [in, 4u],                   weight_ih_l0 [4u, in],
-//                       recurrent_kernel [u, 4u],          weight_hh_l0 [4u, u],
-//                       bias [4u]                          bias_ih_l0, and zeros as bias_hh_l0
+//   PositionEmbedding   embeddings [steps, dim]            weight
+//   SimpleRNN, LSTM     kernel [in, g u],                  weight_ih_l0 [g u, in],
+//                       recurrent_kernel [u, g u],         weight_hh_l0 [g u, u], with g = 1 or 4 gates
+//                       bias [g u]                         bias_ih_l0, and zeros as bias_hh_l0; back: their sum
 //   GRU                 kernel [in, 3u],                   weight_ih_l0 [3u, in],
 //                       recurrent_kernel [u, 3u],          weight_hh_l0 [3u, u], gates r, z, n instead of z, r, h,
 //                       bias [2, 3u]                       bias_ih_l0 [3u], bias_hh_l0 [3u]
+//   Bidirectional       forward_layer, backward_layer      the same, and the same with the end _reverse
+//   MultiHeadAttention  query_dense, key_dense and         in_proj_weight [3 width, width], in_proj_bias;
+//   q_proj_weight,
+//                       value_dense [width, heads, dim],   k_proj_weight and v_proj_weight for keys of another width,
+//                       output_dense [heads, dim, width]   out_proj.weight, out_proj.bias
+//   GroupQueryAttention the same                           q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight,
+//                                                          as modules Linear (so LlamaAttention of Hugging Face)
 //
 // The bias of Dense and of convolutions is `bias` on both sides. PyTorch's images are [channel, height, width]: inputs
 // of a Dense or a normalization after a Flatten are reordered. Options that are not weights (epsilon, padding,
-// batch_first) must be set where the PyTorch model is built. Graphs are taken too: a layer "encoder/dense" is the
-// module "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's
-// elements is refused. A BatchNormalization with gamma or beta alone has ones or zeros for the other in PyTorch.
+// batch_first, nonlinearity) must be set where the PyTorch model is built. A recurrent layer with other activations, a
+// GRU without reset_after, and a MultiHeadAttention whose heads do not share the width of its queries are refused,
+// since PyTorch's modules compute something else. The waves of SinePositionEncoding and RotaryEmbedding follow from
+// their options, and PyTorch's file does not have them. After layers of sequences PyTorch's values are [steps, width],
+// too. Graphs are taken too: a layer "encoder/dense" is the module "encoder.dense", and layers without weights have no
+// arrays. A layer that would mix two orders of an image's elements is refused. A BatchNormalization with gamma or beta
+// alone has ones or zeros for the other in PyTorch.
 //
 // The arrays of a module of LibTorch (holdfast/torch.h) have PyTorch's shapes, and become the module's state dict. Its
 // num_batches_tracked is the number of steps.

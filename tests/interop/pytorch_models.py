@@ -85,6 +85,39 @@ def encoder():
                          rnn=nn.GRU(8, 3, batch_first=True, bidirectional=True), scores=nn.Linear(36, 2))
 
 
+class Conv1D(nn.Module):
+    """That of Hugging Face's transformers: a Linear whose weight is not transposed."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(inputs, outputs) / 4)
+        self.bias = nn.Parameter(torch.randn(outputs) / 4)
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+def gpt2():
+    """A block of transformers.GPT2Model after the sum of its embeddings."""
+    x = keras.Input((5, 8), name="x")
+    y = layers.LayerNormalization(epsilon=1e-5, name="ln_1")(x)
+    y = x + layers.MultiHeadAttention(2, 4, name="attn")(y, y, use_causal_mask=True)
+    z = layers.Dense(32, activation="gelu", name="c_fc")(layers.LayerNormalization(epsilon=1e-5, name="ln_2")(y))
+    model = keras.Model(x, y + layers.Dense(8, name="c_proj")(z))
+
+    def attend(m, x):
+        q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in m["c_attn"](x).split(8, dim=2))
+        heads = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return m["c_proj"](heads.transpose(1, 2).flatten(2))
+
+    def forward(m, x):
+        y = x + attend(m.attn, m.ln_1(x))
+        return y + m.c_proj(functional.gelu(m.c_fc(m.ln_2(y))))
+
+    return model, Called(forward, ln_1=nn.LayerNorm(8), ln_2=nn.LayerNorm(8), c_fc=Conv1D(8, 32), c_proj=Conv1D(32, 8),
+                         attn=nn.ModuleDict({"c_attn": Conv1D(8, 24), "c_proj": Conv1D(8, 8)}))
+
+
 MODELS = {
     "lstm": lambda: recurrent(nn.LSTM, layers.LSTM),
     "lstm without a bias": lambda: recurrent(nn.LSTM, layers.LSTM, use_bias=False),
@@ -99,4 +132,5 @@ MODELS = {
     "attention to another width": lambda: attention(width=6),
     "grouped attention": grouped_attention,
     "encoder": encoder,
+    "gpt2": gpt2,
 }

@@ -87,8 +87,8 @@ class RecurrentMove {
 // The projections of one attention, as matrices whose columns are all heads side by side.
 class AttentionMove {
  public:
-  AttentionMove(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange)
-      : layer_(layer), arrays_(arrays), exchange_(exchange) {}
+  AttentionMove(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange, PyTorchStyle style)
+      : layer_(layer), arrays_(arrays), exchange_(exchange), is_gpt2_(style == PyTorchStyle::gpt2) {}
 
   std::uint64_t run() {
     const bool has_bias = arrays_.find(layer_, "query_dense/bias") != nullptr;
@@ -124,12 +124,13 @@ class AttentionMove {
     if (exchange_ != nullptr) exchange_->move(ours, name_in_pytorch(layer_, theirs), order);
   }
 
-  void move_packed(const std::vector<const NamedArray*>& ours, const char* theirs, const std::vector<Order>& orders) {
+  void move_packed(const std::vector<const NamedArray*>& ours, const char* theirs, const std::vector<Order>& orders,
+                   bool is_transposed = false) {
     for (const NamedArray* one : ours) {
       if (one->dtype == ours.front()->dtype) continue;
       refuse_array(*one, "is of another type than the projection of queries, and PyTorch has both in one array");
     }
-    if (exchange_ != nullptr) exchange_->move_packed(ours, name_in_pytorch(layer_, theirs), orders);
+    if (exchange_ != nullptr) exchange_->move_packed(ours, name_in_pytorch(layer_, theirs), orders, is_transposed);
   }
 
   // torch.nn.MultiheadAttention, whose heads share the width of the queries.
@@ -153,23 +154,34 @@ class AttentionMove {
       refuse_array(output,
                    fmt::format("has shape {}, and its heads have the width {}", text_of_shape(output.shape), width));
     }
-    if (is_packed) {
+    if (is_gpt2_) {
+      if (!is_packed) refuse_layer(layer_, "has keys or values of another width, and GPT-2 attends to itself");
+      // Kernels of transformers.Conv1D are those of Keras.
+      move_packed(kernels, "c_attn.weight", orders, true);
+    } else if (is_packed) {
       move_packed(kernels, "in_proj_weight", orders);
     } else {
       constexpr const char* kNames[] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
       for (std::size_t part = 0; part < 3; ++part) move(*kernels[part], kNames[part], orders[part]);
     }
-    move(output, "out_proj.weight", order_from_heads(output));
-    if (!has_bias) return;
+    if (is_gpt2_) {
+      move(output, "c_proj.weight", unchanged({width, width}));
+    } else {
+      move(output, "out_proj.weight", order_from_heads(output));
+    }
+    if (!has_bias) {
+      if (is_gpt2_) refuse_layer(layer_, "has no bias, and GPT-2 has one");
+      return;
+    }
     std::vector<const NamedArray*> biases;
     std::vector<Order> bias_orders;
     for (const char* part : {"query", "key", "value"}) {
       biases.push_back(&array(part, "bias", 2));
       bias_orders.push_back(order_of_bias(*biases.back()));
     }
-    move_packed(biases, "in_proj_bias", bias_orders);
+    move_packed(biases, is_gpt2_ ? "c_attn.bias" : "in_proj_bias", bias_orders);
     const NamedArray& output_bias = array("output", "bias", 1);
-    move(output_bias, "out_proj.bias", order_of_bias(output_bias));
+    move(output_bias, is_gpt2_ ? "c_proj.bias" : "out_proj.bias", order_of_bias(output_bias));
   }
 
   // PyTorch itself has no module with fewer heads of keys. These are the names of Hugging Face's LlamaAttention.
@@ -190,6 +202,7 @@ class AttentionMove {
   const GraphLayer& layer_;
   LayerArrays& arrays_;
   Exchange* const exchange_;
+  const bool is_gpt2_;
 };
 
 }  // namespace
@@ -213,8 +226,8 @@ std::uint64_t move_recurrent(const GraphLayer& layer, LayerArrays& arrays, Excha
   return move.run("backward_layer/cell/", "_reverse");
 }
 
-std::uint64_t move_attention(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange) {
-  return AttentionMove(layer, arrays, exchange).run();
+std::uint64_t move_attention(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange, PyTorchStyle style) {
+  return AttentionMove(layer, arrays, exchange, style).run();
 }
 
 }  // namespace holdfast::format

@@ -17,6 +17,6 @@ bool is_recurrent(std::string_view kind);
 // of the layer after its first one, which moves nothing. Both return the width of an output of one direction. They
 // throw as walk_layers() does, also for options that PyTorch's module does not have.
 std::uint64_t move_recurrent(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange);
-std::uint64_t move_attention(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange);
+std::uint64_t move_attention(const GraphLayer& layer, LayerArrays& arrays, Exchange* exchange, PyTorchStyle style);
 
 }  // namespace holdfast::format

@@ -14,6 +14,7 @@
 
 #include "keras_files/keras_json.h"
 #include "keras_layers/keras_activation.h"
+#include "keras_layers/model_graph_shapes.h"
 #include "pytorch/pytorch_graph.h"
 #include "pytorch/pytorch_layers.h"
 #include "pytorch/pytorch_sequences.h"
@@ -40,8 +41,12 @@ bool is_among_kinds(std::initializer_list<std::string_view> kinds, std::string_v
 // Visits the calls of layers in order, and tracks how the values between them are ordered in PyTorch.
 class LayerWalk {
  public:
-  LayerWalk(const ArraySet& savepoint, Exchange& exchange)
-      : graph_(parse_graph(savepoint.metadata)), arrays_(savepoint), exchange_(exchange) {}
+  LayerWalk(const ArraySet& savepoint, Exchange& exchange, PyTorchStyle style)
+      : graph_(parse_graph(savepoint.metadata)),
+        are_reversed_(reversed_calls(graph_)),
+        arrays_(savepoint),
+        exchange_(exchange),
+        style_(style) {}
 
   void run() {
     std::vector<ValueOrder> inputs;
@@ -57,6 +62,7 @@ class LayerWalk {
       }
       if (values.empty()) refuse_layer(layer, "is called on nothing");
       value_ = joined(layer, values);
+      is_reversed_ = are_reversed_[outputs.size()];
       visit_call(layer, call.layer);
       outputs.push_back(value_);
     }
@@ -139,7 +145,7 @@ class LayerWalk {
     if (is_among_kinds({"LayerNormalization", "GroupNormalization"}, kind)) return layer_normalization(layer);
     if (kind == "RMSNormalization") return move_feature(layer, "scale", "weight");
     if (kind == "PReLU") return prelu(layer);
-    if (kind == "Embedding") return embedding(layer);
+    if (kind == "Embedding" || kind == "ReversibleEmbedding") return embedding(layer);
     if (kind == "PositionEmbedding") return position_embedding(layer);
     if (kind == "SinePositionEncoding") return keep(layer, {"encoding"});
     if (kind == "RotaryEmbedding") return keep(layer, {"cosine", "sine"});
@@ -232,7 +238,7 @@ class LayerWalk {
 
   void dense(const GraphLayer& layer) {
     const NamedArray& kernel = get(layer, "kernel", 2);
-    move(kernel, name_in_pytorch(layer, "weight"), order_of_dense(kernel));
+    move(kernel, name_in_pytorch(layer, "weight"), order_of_dense(layer, kernel));
     // The bias belongs to the outputs, whose order is the same in both.
     value_.flattened = 0;
     value_.channels = kernel.shape[1];
@@ -240,12 +246,21 @@ class LayerWalk {
   }
 
   // The kernel's rows follow the flattened image: positions, then channels. PyTorch has channels, then positions.
-  Order order_of_dense(const NamedArray& kernel) const {
+  Order order_of_dense(const GraphLayer& layer, const NamedArray& kernel) const {
+    if (is_gpt2_kernel(layer)) {
+      if (value_.flattened != 0) refuse_layer(layer, "follows a flattened image, which GPT-2 does not have");
+      return unchanged(kernel.shape);
+    }
     Order order = transposed(kernel.shape, {1, 0});
     if (value_.flattened == 0) return order;
     order.seen = {positions(kernel, kernel.shape[0]), value_.flattened, kernel.shape[1]};
     order.axes = {2, 1, 0};
     return order;
+  }
+
+  // GPT-2 has transformers.Conv1D, but for its heads.
+  bool is_gpt2_kernel(const GraphLayer& layer) const {
+    return style_ == PyTorchStyle::gpt2 && layer.name != "lm_head" && layer.name != "score";
   }
 
   // The number of positions in the flattened image.
@@ -365,8 +380,8 @@ class LayerWalk {
   void embedding(const GraphLayer& layer) {
     const NamedArray& array = get(layer, "embeddings", 2);
     move(array, name_in_pytorch(layer, "weight"), unchanged(array.shape));
-    ++value_.rank;
-    value_.channels = array.shape[1];
+    if (!is_reversed_) ++value_.rank;
+    value_.channels = array.shape[is_reversed_ ? 0 : 1];
   }
 
   // Their modules take and give values [steps, width], with `batch_first`.
@@ -380,8 +395,9 @@ class LayerWalk {
   }
 
   void attention(const GraphLayer& layer) {
-    value_ = {
-        .rank = 2, .channels = move_attention(layer, arrays_, moves_ ? &exchange_ : nullptr), .has_steps_first = true};
+    value_ = {.rank = 2,
+              .channels = move_attention(layer, arrays_, moves_ ? &exchange_ : nullptr, style_),
+              .has_steps_first = true};
   }
 
   void position_embedding(const GraphLayer& layer) {
@@ -402,10 +418,13 @@ class LayerWalk {
   }
 
   const Graph graph_;
+  const std::vector<bool> are_reversed_;  // by call
   LayerArrays arrays_;
   Exchange& exchange_;
+  const PyTorchStyle style_;
   ValueOrder value_;                             // of the call that is visited
   std::map<std::size_t, std::uint64_t> orders_;  // by layer: the flattened channels of its first call
+  bool is_reversed_ = false;                     // whether the call that is visited leads from vectors to ids
   bool moves_ = true;
 };
 
@@ -415,9 +434,9 @@ std::string text_of_shape(const std::vector<std::uint64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-void walk_layers(const ArraySet& savepoint, Exchange& exchange) {
+void walk_layers(const ArraySet& savepoint, Exchange& exchange, PyTorchStyle style) {
   if (describes_torch_module(savepoint.metadata)) return walk_torch_module(savepoint, exchange);
-  LayerWalk(savepoint, exchange).run();
+  LayerWalk(savepoint, exchange, style).run();
 }
 
 }  // namespace holdfast::format

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -182,6 +183,82 @@ TEST(PyTorchSequences, RefuseProjectionsOfTwoTypesInOneArray) {
   const ArraySet set = one_layer({5, kWidth}, {"MultiHeadAttention", "a"}, "{}", arrays);
 
   EXPECT_THAT(thrown_by([&] { to_pytorch(set); }).sentence, HasSubstr("is of another type"));
+}
+
+// An attention, a Dense and the words of GPT-2.
+ArraySet gpt2() {
+  std::vector<NamedArray> arrays = heads(kWidth);
+  for (NamedArray& array : arrays) array.name.replace(0, 8, "model/h/0/attn/");
+  for (NamedArray array :
+       {numbered("model/wpe/embeddings", {9, kWidth}), numbered("model/h/0/mlp/c_fc/kernel", {kWidth, 4}),
+        numbered("model/h/0/mlp/c_fc/bias", {4}), numbered("model/lm_head/kernel", {4, 7})}) {
+    arrays.push_back(std::move(array));
+  }
+  return savepoint_of({5, kWidth},
+                      {{"PositionEmbedding", "wpe"},
+                       {"MultiHeadAttention", "h/0/attn"},
+                       {"Dense", "h/0/mlp/c_fc"},
+                       {"Dense", "lm_head"}},
+                      std::move(arrays));
+}
+
+TEST(PyTorchSequences, NameAndPackLayersAsGpt2Does) {
+  const ArraySet set = gpt2();
+
+  const ArraySet state = to_pytorch(set, PyTorchStyle::gpt2);
+
+  EXPECT_EQ(names_of(state),
+            (std::vector<std::string>{"h.0.attn.c_attn.bias", "h.0.attn.c_attn.weight", "h.0.attn.c_proj.bias",
+                                      "h.0.attn.c_proj.weight", "h.0.mlp.c_fc.bias", "h.0.mlp.c_fc.weight",
+                                      "lm_head.weight", "wpe.weight"}));
+  const NamedArray& packed = get(state, "h.0.attn.c_attn.weight");
+  EXPECT_EQ(packed.shape, (Shape{kWidth, 3 * kWidth}));
+  // Head 1, place 2 of the keys.
+  EXPECT_EQ(at(packed, {4, kWidth + 3 + 2}), at(get(set, "model/h/0/attn/key_dense/kernel"), {4, 1, 2}));
+  EXPECT_EQ(at(get(state, "h.0.attn.c_proj.weight"), {3 + 2, 4}),
+            at(get(set, "model/h/0/attn/output_dense/kernel"), {1, 2, 4}));
+  EXPECT_EQ(get(state, "h.0.mlp.c_fc.weight").bytes, get(set, "model/h/0/mlp/c_fc/kernel").bytes);
+  EXPECT_EQ(get(state, "lm_head.weight").shape, (Shape{7, 4}));
+}
+
+TEST(PyTorchSequences, ReadTheFileOfAGpt2WithItsHeadAndMasks) {
+  const ArraySet set = gpt2();
+  ArraySet state = to_pytorch(set, PyTorchStyle::gpt2);
+  for (NamedArray& array : state.arrays) {
+    if (array.name != "lm_head.weight") array.name = "transformer." + array.name;
+  }
+  state.arrays.push_back({"transformer.h.0.attn.bias", DType::u8, {1, 1, 9, 9}, std::vector<std::byte>(81)});
+  state.arrays.push_back({"transformer.h.0.attn.masked_bias", DType::f32, {}, std::vector<std::byte>(4)});
+  ArraySet like = set;
+  for (NamedArray& array : like.arrays) std::fill(array.bytes.begin(), array.bytes.end(), std::byte{0});
+
+  const ArraySet back = from_pytorch(state, like);
+
+  testing::expect_equal(back.arrays, set.arrays);
+}
+
+TEST(PyTorchSequences, RefuseAnAttentionThatGpt2DoesNotHave) {
+  const auto refusal = [](const std::vector<NamedArray>& arrays) {
+    const ArraySet set = one_layer({5, kWidth}, {"MultiHeadAttention", "a"}, "{}", arrays);
+    return thrown_by([&] { to_pytorch(set, PyTorchStyle::gpt2); }).sentence;
+  };
+  std::vector<NamedArray> without_bias = heads(kWidth);
+  std::erase_if(without_bias, [](const NamedArray& array) { return array.name.ends_with("bias"); });
+
+  EXPECT_THAT(refusal(heads(4)), HasSubstr("has keys or values of another width"));
+  EXPECT_THAT(refusal(without_bias), HasSubstr("has no bias"));
+}
+
+TEST(PyTorchSequences, NameTheWordsThatAHeadShares) {
+  const LayerOf words{"ReversibleEmbedding", "w"};
+  const ArraySet set = savepoint_of({5}, {words}, {numbered("model/w/embeddings", {7, 5})});
+
+  EXPECT_EQ(get(to_pytorch(set), "w.weight").shape, (Shape{7, 5}));
+  expect_round_trip(set);
+  const ArraySet apart = savepoint_of(
+      {5}, {words}, {numbered("model/w/embeddings", {7, 5}), numbered("model/w/reverse_embeddings", {5, 7})});
+  EXPECT_THAT(thrown_by([&] { to_pytorch(apart); }).sentence,
+              HasSubstr("\"model/w/reverse_embeddings\" has no counterpart"));
 }
 
 TEST(PyTorchSequences, NameTrainedPositionsAndKeepWavesToThemselves) {

@@ -13,7 +13,7 @@
 //   LayerNormalization  gamma, beta                        weight, bias; GroupNormalization likewise
 //   RMSNormalization    scale                              weight
 //   PReLU               alpha [1, 1, channels]             weight [channels]; one slope: [1]
-//   Embedding           embeddings [words, dim]            weight
+//   Embedding           embeddings [words, dim]            weight; a ReversibleEmbedding with tied weights likewise
 //   PositionEmbedding   embeddings [steps, dim]            weight
 //   SimpleRNN, LSTM     kernel [in, g u],                  weight_ih_l0 [g u, in],
 //                       recurrent_kernel [u, g u],         weight_hh_l0 [g u, u], with g = 1 or 4 gates
@@ -39,6 +39,15 @@
 // arrays. A layer that would mix two orders of an image's elements is refused. A BatchNormalization with gamma or beta
 // alone has ones or zeros for the other in PyTorch.
 //
+// GPT-2 of Hugging Face (transformers.GPT2Model) names and packs some of these otherwise, which PyTorchStyle::gpt2
+// does:
+//
+//   Dense               kernel [in, out]                   weight [in, out]; but "lm_head" and "score" as above
+//   MultiHeadAttention  query_dense, key_dense and         c_attn.weight [width, 3 width], c_attn.bias [3 width],
+//                       value_dense, output_dense          c_proj.weight [width, width], c_proj.bias
+//
+// So a layer "h/0/attn" has the arrays "h.0.attn.c_attn.weight" and so on.
+//
 // The arrays of a module of LibTorch (holdfast/torch.h) have PyTorch's shapes, and become the module's state dict. Its
 // num_batches_tracked is the number of steps.
 
@@ -46,14 +55,22 @@
 
 namespace holdfast::format {
 
+// Whose modules a state dict is for.
+enum class PyTorchStyle {
+  modules,  // those of torch.nn
+  gpt2,     // those of transformers.GPT2Model
+};
+
 // The arrays "model/LAYER/ENTRY" under the names "LAYER.ENTRY". The optimizer's state is left out. Throws
 // Error{invalid_argument} for a savepoint without a graph of layers (docs/format.md) or whose arrays do not fit
 // the graph, and Error{unsupported} for a layer that the table lacks.
-ArraySet to_pytorch(const ArraySet& savepoint);
+ArraySet to_pytorch(const ArraySet& savepoint, PyTorchStyle style = PyTorchStyle::modules);
 
 // The arrays "model/..." and the metadata of `like`, a savepoint of the same model, with the values of `state_dict`.
 // The optimizer's state is left out. All names may begin with "module.", as those of a replicated PyTorch model do.
-// Throws Error{incompatible}, with names, shapes and types, for an array that is missing, unknown or different, and as
+// A state dict with a "c_attn.weight" is one of GPT-2: its names may begin with "transformer.", and its masks
+// ("attn.bias" with four axes, "attn.masked_bias") are passed over, since they follow from the layer. Throws
+// Error{incompatible}, with names, shapes and types, for an array that is missing, unknown or different, and as
 // to_pytorch does for `like`.
 ArraySet from_pytorch(const ArraySet& state_dict, const ArraySet& like);
 

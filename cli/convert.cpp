@@ -95,8 +95,8 @@ void add_convert_options(CLI::App& command, ConvertOptions& options) {
   command
       .add_option("--to", options.to,
                   "The kind of OUT, if its name does not say it; pytorch: safetensors with the names and layouts of a "
-                  "PyTorch state dict")
-      ->type_name("holdfast|safetensors|npz|pytorch|keras-weights|keras|keras-legacy-weights|keras-legacy");
+                  "PyTorch state dict; gpt2: with those of Hugging Face's GPT-2")
+      ->type_name("holdfast|safetensors|npz|pytorch|gpt2|keras-weights|keras|keras-legacy-weights|keras-legacy");
   command
       .add_option("--like", options.like,
                   "A savepoint of the same model, whose names and shapes turn weights of Keras or PyTorch into a "

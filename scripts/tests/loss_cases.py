@@ -19,7 +19,8 @@ import json
 import pathlib
 import zlib
 
-from reference_cases import as_text, changed, draw, flag, number, with_magnitudes
+from reference.cases import draw, flag, number
+from reference.solving import as_text, changed, with_magnitudes
 
 import keras
 import numpy as np

@@ -105,6 +105,9 @@ def recurrent():
             layers.GRU(3, return_sequences=True, activation="relu")(x), layers.GRU(2, use_bias=False)(x),
             layers.SimpleRNN(2, activation="linear", unroll=True)(x),
             layers.LSTM(2, unit_forget_bias=False, recurrent_activation="tanh")(x),
+            layers.GRU(3, reset_after=False)(x), layers.GRU(2, reset_after=False, use_bias=False, recurrent_dropout=0.25)(x),
+            layers.LSTM(3, dropout=0.25, recurrent_dropout=0.5)(x), layers.SimpleRNN(2, recurrent_dropout=0.5)(x),
+            layers.Bidirectional(layers.GRU(2, reset_after=False, return_sequences=True))(x),
             layers.Bidirectional(layers.LSTM(2, return_sequences=True))(x),
             layers.Bidirectional(layers.SimpleRNN(3), merge_mode="ave")(x), *both)]))
 
@@ -121,7 +124,32 @@ def attentions():
             layers.AdditiveAttention(use_scale=False)([x, x], use_causal_mask=True))]))
 
 
+def attention_scores():
+    x = keras.Input((6, 4), name="x")
+    y = layers.Dense(3)(x[:, :5])
+    scored = {"return_attention_scores": True}
+    # The second output of each, the first, and both.
+    parts = [layers.MultiHeadAttention(2, 3)(x, y, use_causal_mask=True, **scored)[1],
+             layers.GroupQueryAttention(3, 4, 2)(x, x, **scored)[1], layers.Attention()([x, x], **scored)[0],
+             *layers.AdditiveAttention()([x, x], **scored), layers.Attention(score_mode="concat")([x, x], **scored)[1]]
+    return keras.Model(x, layers.Concatenate()([layers.Flatten()(part) for part in parts]))
+
+
+def distributed():
+    x = keras.Input((3, 6, 5, 2), name="x")
+    y = layers.TimeDistributed(layers.Conv2D(2, 3, activation="relu"), name="pictures")(x)
+    z = layers.TimeDistributed(layers.Flatten())(y)
+    z = layers.TimeDistributed(layers.Dense(4, activation="tanh"), name="numbers")(z)
+    z = layers.TimeDistributed(layers.Dropout(0.5))(layers.TimeDistributed(layers.LayerNormalization())(z))
+    rows = layers.Reshape((3, 30, 2))(x)
+    return keras.Model(x, layers.Concatenate()([
+        layers.Flatten()(part) for part in (
+            y, z, layers.TimeDistributed(layers.BatchNormalization())(x), layers.TimeDistributed(layers.LSTM(2))(rows),
+            layers.TimeDistributed(layers.Softmax(axis=1))(x), layers.TimeDistributed(layers.MaxPooling2D())(x))]))
+
+
 MODELS = {"activations": activations, "merged": merged, "recurrent": recurrent, "attentions": attentions,
+          "attention_scores": attention_scores, "distributed": distributed,
           **{f"{len(shape) - 1}d": lambda shape=shape, parts=parts: joined(shape, [fresh(part) for part in parts])
              for shape, parts in KINDS.items()}}
 

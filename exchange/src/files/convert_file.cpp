@@ -29,8 +29,9 @@ namespace holdfast::format {
 namespace {
 
 // These stand in the order of ConvertTarget.
-constexpr std::array<std::string_view, 8> kTargetNames = {
-    "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy"};
+constexpr std::array<std::string_view, 9> kTargetNames = {
+    "holdfast", "safetensors",          "npz",         "pytorch", "gpt2", "keras-weights",
+    "keras",    "keras-legacy-weights", "keras-legacy"};
 
 bool is_keras(ConvertTarget target) {
   return target >= ConvertTarget::keras_weights;
@@ -237,7 +238,8 @@ class Converter {
 
   void write(ArraySet set) {
     if (is_keras(result_.to)) return write_as_keras(set);
-    if (result_.to == ConvertTarget::pytorch) return write_as_pytorch(set);
+    if (result_.to == ConvertTarget::pytorch) return write_as_pytorch(set, PyTorchStyle::modules);
+    if (result_.to == ConvertTarget::gpt2) return write_as_pytorch(set, PyTorchStyle::gpt2);
     if (result_.to == ConvertTarget::holdfast) add_model(set);
     count(set);
     const std::vector<ArrayView> arrays = views(set.arrays);
@@ -303,9 +305,9 @@ class Converter {
     }
   }
 
-  void write_as_pytorch(const ArraySet& set) {
+  void write_as_pytorch(const ArraySet& set, PyTorchStyle style) {
     require_model(set, false);
-    const ArraySet state_dict = to_pytorch(set);
+    const ArraySet state_dict = to_pytorch(set, style);
     count(state_dict);
     write_safetensors(files_, output_, state_dict.metadata, views(state_dict.arrays));
     note_left_out(set, [](const std::string& name) { return name.starts_with(kModelPrefix); });

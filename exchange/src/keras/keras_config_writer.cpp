@@ -48,7 +48,7 @@ std::span<const std::string_view> parts_with_weights(std::string_view kind) {
 
 // The layers of a chain. Empty if one of them is a function in Keras, which a Sequential cannot hold.
 std::optional<Json> layers_of_chain(const ModelGraph& graph) {
-  const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
+  const std::vector<OutputShapes> shapes = shapes_of_calls(graph);
   const std::vector<std::string> names = keras_layer_names(graph);
   Json list = Json::array();
   for (const ModelGraphCall& call : graph.calls) {
@@ -369,7 +369,7 @@ std::map<std::string, std::string> savepoint_layer_names(const Json& metadata) {
 
 std::array<std::uint64_t, 3> image_before(const Json& metadata, const std::string& name) {
   const ModelGraph graph = graph_for_keras(metadata);
-  const std::vector<MaybeShape> shapes = shapes_of_calls(graph);
+  const std::vector<OutputShapes> shapes = shapes_of_calls(graph);
   for (const ModelGraphCall& call : graph.calls) {
     if (graph.layers[call.layer].name != name) continue;
     const std::vector<MaybeShape> inputs = input_shapes(graph, call, shapes);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,9 +16,9 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/shape_bytes.h"
 #include "keras/keras_call_mode.h"
 #include "keras/keras_container.h"
+#include "keras/keras_input_reader.h"
 #include "keras/keras_names.h"
 #include "keras_files/keras_model.h"
 #include "keras_files/keras_path.h"
@@ -99,44 +100,7 @@ class FunctionalReader {
   }
 
   void add_input(const std::string& name, const Json& batch_shape, const Json& options) {
-    ModelGraphInput input{.name = name, .shape = {}};
-    if (!batch_shape.is_array() || batch_shape.empty()) {
-      refuse_keras_layer(name, "InputLayer", "does not say its shape; build the model, and save it again");
-    }
-    if (batch_shape.size() == 1) {
-      refuse_keras_layer(name, "InputLayer",
-                         "has one number for each sample and no axis, and no input of Holdfast is without one; give it "
-                         "the shape (1,)");
-    }
-    if (batch_shape.size() - 1 > kMaxAxes) {
-      refuse_keras_layer(name, "InputLayer",
-                         fmt::format("has {} axes without that of the samples, and no model of Holdfast has more than "
-                                     "{}; give it fewer",
-                                     batch_shape.size() - 1, kMaxAxes));
-    }
-    std::int64_t elements = 1;
-    constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-    // Axis 0 counts samples, and no shape of Holdfast has it.
-    for (std::size_t axis = 1; axis < batch_shape.size(); ++axis) {
-      const std::int64_t extent = integer_value(batch_shape[axis]).value_or(0);
-      // Divided first, so that the product of the extents cannot overflow.
-      if (extent < 1 || extent > kMostElements / elements) {
-        refuse_keras_layer(name, "InputLayer",
-                           fmt::format("has no fixed extent along axis {}, which Holdfast needs; give it one", axis));
-      }
-      input.shape.push_back(extent);
-      elements *= extent;
-    }
-    const Json& dtype = member(options, "dtype");
-    const std::string type = dtype.is_string() ? dtype.get<std::string>() : "";
-    const auto found = dtype.is_null() ? input_type_of_keras("float32") : input_type_of_keras(type);
-    if (!found) {
-      refuse_keras_layer(name, "InputLayer",
-                         fmt::format("is of type {}; give the model an input of {}", quoted_text(type.substr(0, 60)),
-                                     known_keras_input_types()));
-    }
-    input.dtype = *found;
-    result_.graph.inputs.push_back(std::move(input));
+    result_.graph.inputs.push_back(read_keras_input(name, batch_shape, options));
   }
 
   // Adds the calls of a model's layers and returns its outputs.
@@ -224,6 +188,7 @@ class FunctionalReader {
   Values call_named(const KerasEntry& entry, const std::string& path, const KerasNode& node, std::size_t number,
                     const Values& inputs) {
     if (entry.is_model) return call_model(*entry.json, path, inputs);
+    if (entry.class_name == "TimeDistributed") return call_distributed(entry, path, node, number, inputs);
     KerasCall call{.path = path,
                    .class_name = entry.class_name,
                    .is_operation = entry.is_operation,
@@ -235,20 +200,28 @@ class FunctionalReader {
                    .named = node.named};
     // Some options count axes from the end, or are only right for a number of axes.
     for (const ModelGraphSource& input : inputs) call.inputs.push_back(shape_of(input));
+    const std::vector<HoldfastStep> steps = steps_of(call);
+    const Values values = with_fitting_types(entry, path, number, steps.front(), inputs, node.is_reversed);
+    return call_steps(entry, path, node, number, steps, values);
+  }
+
+  std::vector<HoldfastStep> steps_of(const KerasCall& call) {
     std::vector<std::string> notes;
-    const std::vector<HoldfastStep> steps = steps_of_keras_call(call, notes);
+    std::vector<HoldfastStep> steps = steps_of_keras_call(call, notes);
     // A layer that is called twice has one note.
-    if (noted_.insert(path).second) {
+    if (noted_.insert(call.path).second) {
       result_.notes.insert(result_.notes.end(), notes.begin(), notes.end());
     }
-    Values values = with_fitting_types(entry, path, number, steps.front(), inputs, node.is_reversed);
+    return steps;
+  }
+
+  // The layers that stand for one call of a Keras layer, one after another.
+  Values call_steps(const KerasEntry& entry, const std::string& path, const KerasNode& node, std::size_t number,
+                    const std::vector<HoldfastStep>& steps, const Values& inputs) {
+    Values values = inputs;
     for (const HoldfastStep& step : steps) {
       add_weights(path, step);
-      // Operations have no weights, so each of their calls may be a layer of its own.
-      const bool is_repeated = step.kind == "Operation" && number > 0;
-      // Steps of the first call end in numbers, so the number of a call needs a word before it.
-      const std::string name = path + (is_repeated ? fmt::format(".call{}", number) : "") + step.suffix;
-      const std::size_t layer = layer_named(name, path, step);
+      const std::size_t layer = layer_named(name_of_call(path, step, number), path, step);
       // Another call of the layer may have frozen it.
       if (is_frozen_with_weights(entry)) result_.graph.layers[layer].is_frozen = true;
       mode_.apply_to(result_.graph.layers[layer]);
@@ -265,9 +238,89 @@ class FunctionalReader {
     return values;
   }
 
+  // Operations have no weights, so each of their calls may be a layer of its own. Steps of the first call end in
+  // numbers, so the number of a call needs a word before it.
+  static std::string name_of_call(const std::string& path, const HoldfastStep& step, std::size_t number) {
+    const bool is_repeated = step.kind == "Operation" && number > 0;
+    return path + (is_repeated ? fmt::format(".call{}", number) : "") + step.suffix;
+  }
+
+  // A layer of elements, or of the last axis alone, takes all steps at once. Any other one is called for each step, as
+  // time_distributed() does it. Either has its weights under the names that Keras has them under.
+  Values call_distributed(const KerasEntry& entry, const std::string& path, const KerasNode& node, std::size_t number,
+                          const Values& inputs) {
+    const MaybeShape sequence = shape_of(inputs.front());
+    if (inputs.size() != 1 || !sequence || sequence->size() < 2) {
+      refuse_keras_layer(path, entry.class_name, "needs one sequence, of a shape that can be derived");
+    }
+    const Json& inner = member(member(*entry.json, "config"), "layer");
+    const std::string inner_path = path + "/layer";
+    const KerasCall call{.path = inner_path,
+                         .class_name = text_member(inner, "class_name"),
+                         .config = member(inner, "config"),
+                         .inputs = {SampleShape(sequence->begin() + 1, sequence->end())}};
+    const std::vector<HoldfastStep> steps = steps_of(call);
+    const Values values = with_fitting_types(entry, path, number, steps.front(), inputs, false);
+    if (takes_further_axes(steps)) return call_steps(entry, inner_path, node, number, steps, values);
+    const std::int64_t count = sequence->front();
+    Values rows;
+    for (std::int64_t step = 0; step < count; ++step) {
+      // Each step has a number of its own among all calls of the layer.
+      const std::size_t place = number * static_cast<std::size_t>(count) + static_cast<std::size_t>(step);
+      Values value = call_operation(path, fmt::format(".{}.slice", place), values,
+                                    {{"operation", "slice"}, {"axis", 0}, {"begin", step}, {"end", step + 1}});
+      value = call_operation(path, fmt::format(".{}.step", place), value,
+                             {{"operation", "reshape"}, {"shape", *call.inputs.front()}});
+      value = call_steps(entry, inner_path, node, place, steps, value);
+      const MaybeShape shape = shape_of(value.front());
+      if (value.size() != 1 || !shape) {
+        refuse_keras_layer(path, entry.class_name, "repeats a layer without one output of a known shape");
+      }
+      SampleShape row = *shape;
+      row.insert(row.begin(), 1);
+      rows.push_back(
+          call_operation(path, fmt::format(".{}.row", place), value, {{"operation", "reshape"}, {"shape", row}})
+              .front());
+    }
+    return call_operation(path, number == 0 ? "" : fmt::format(".call{}", number), rows,
+                          {{"operation", "concatenate"}, {"axis", 0}});
+  }
+
+  // Whether these layers compute the same for each step where there is an axis of steps before those of the samples.
+  static bool takes_further_axes(const std::vector<HoldfastStep>& steps) {
+    static constexpr std::array<std::string_view, 14> kKinds = {"Activation",
+                                                                "AlphaDropout",
+                                                                "Dense",
+                                                                "Dropout",
+                                                                "ELU",
+                                                                "Embedding",
+                                                                "GaussianDropout",
+                                                                "GaussianNoise",
+                                                                "LeakyReLU",
+                                                                "Rescaling",
+                                                                "LayerNormalization",
+                                                                "ReLU",
+                                                                "Softmax",
+                                                                "RMSNormalization"};
+    const auto fits = [](const HoldfastStep& step) {
+      const Json& axis = member(step.config, "axis");
+      return std::ranges::find(kKinds, step.kind) != kKinds.end() && (axis.is_null() || axis == -1);
+    };
+    return std::ranges::all_of(steps, fits);
+  }
+
+  Values call_operation(const std::string& path, const std::string& suffix, const Values& inputs, Json config) {
+    const HoldfastStep step{.suffix = suffix, .kind = "Operation", .config = std::move(config)};
+    return {add_call(layer_named(path + suffix, path, step), inputs)};
+  }
+
   // A layer without weights has nothing that could be trained, and is not written as frozen.
   static bool is_frozen_with_weights(const KerasEntry& entry) {
     if (flag_member(member(*entry.json, "config"), "trainable", true)) return false;
+    // These have their weights in parts.
+    static constexpr std::array<std::string_view, 7> kWrappers = {
+        "Bidirectional", "GRU", "GroupQueryAttention", "LSTM", "MultiHeadAttention", "SimpleRNN", "TimeDistributed"};
+    if (std::ranges::find(kWrappers, entry.class_name) != kWrappers.end()) return true;
     const auto variables = keras_variables(entry.class_name, member(*entry.json, "config"));
     return variables && !variables->empty();
   }
@@ -378,7 +431,7 @@ class FunctionalReader {
     std::vector<MaybeShape> shapes;
     for (const ModelGraphSource& input : inputs) shapes.push_back(shape_of(input));
     // A shape that cannot be derived is an error only for a layer that needs it.
-    shapes_.push_back(shape_after(graph.layers[layer], shapes, is_reversed));
+    shapes_.push_back(shapes_after(graph.layers[layer], shapes, is_reversed));
     if (is_reversed) reversed_.insert(graph.calls.size());
     integers_.push_back(keeps_type(graph.layers[layer].kind) && is_integer(inputs.front()));
     graph.calls.push_back({.layer = layer, .inputs = inputs});
@@ -395,17 +448,17 @@ class FunctionalReader {
 
   MaybeShape shape_of(const ModelGraphSource& source) const {
     if (source.call == ModelGraphSource::kModelInput) return result_.graph.inputs[source.index].shape;
-    const ModelGraph& graph = result_.graph;
-    return shape_of_output(graph.layers[graph.calls[source.call].layer], shapes_[source.call], source.index);
+    const OutputShapes& outputs = shapes_[source.call];
+    return source.index < outputs.size() ? outputs[source.index] : std::nullopt;
   }
 
   const std::string& label_;
   KerasFunctional result_;
-  std::vector<MaybeShape> shapes_;   // of the calls
-  std::vector<bool> integers_;       // whether a call's output is one of integers
-  std::set<std::size_t> float_ids_;  // inputs of floats that an Embedding takes
-  std::set<std::size_t> reversed_;   // calls of a ReversibleEmbedding that lead from vectors to ids
-  std::set<std::string> constants_;  // names of weights that Keras's layers lack
+  std::vector<OutputShapes> shapes_;  // of the calls
+  std::vector<bool> integers_;        // whether a call's output is one of integers
+  std::set<std::size_t> float_ids_;   // inputs of floats that an Embedding takes
+  std::set<std::size_t> reversed_;    // calls of a ReversibleEmbedding that lead from vectors to ids
+  std::set<std::string> constants_;   // names of weights that Keras's layers lack
   std::int64_t constant_elements_ = 0;
   std::map<std::string, std::size_t> layers_;  // by name
   std::map<std::string, std::string> owners_;  // name of a layer -> path of the Keras layer that it belongs to

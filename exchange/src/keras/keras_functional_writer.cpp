@@ -245,7 +245,7 @@ class FunctionalWriter {
   // Names the first layer whose output has no shape, before those after it are blamed.
   void check_shapes() const {
     for (std::size_t call = 0; call < graph_.calls.size(); ++call) {
-      if (shapes_[call]) continue;
+      if (shapes_[call].front()) continue;
       const ModelGraphLayer& layer = graph_.layers[graph_.calls[call].layer];
       // A kind that Keras does not have has a sentence of its own.
       keras_layer_object(layer, layer.name, input_shapes(graph_, graph_.calls[call], shapes_));
@@ -292,7 +292,7 @@ class FunctionalWriter {
   }
 
   const ModelGraph& graph_;
-  const std::vector<MaybeShape> shapes_;
+  const std::vector<OutputShapes> shapes_;
   const std::vector<bool> are_reversed_;  // by call
   const std::vector<std::string> names_;
   std::vector<std::string> input_names_;

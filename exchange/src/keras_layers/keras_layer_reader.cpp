@@ -68,9 +68,6 @@ class LayerReader {
     const auto has = [](const std::vector<std::string>& names, std::string_view name) {
       return std::ranges::find(names, name) != names.end();
     };
-    if (has(call_.flags, "return_attention_scores")) {
-      options_.refuse("is called with return_attention_scores=True, which is not read here; call it without");
-    }
     for (const std::string_view name : row.call_flags) step.config[std::string(name)] = has(call_.flags, name);
     for (const CallValue& value : row.call_values) {
       if (!value.flag.empty()) step.config[std::string(value.flag)] = has(call_.named, value.keras);
@@ -302,7 +299,7 @@ bool becomes_normalization(std::string_view class_name, const Json& config) {
 
 // In a set, so the sentence is sorted and names a class with several rows once.
 std::string known_keras_classes() {
-  std::set<std::string> classes = {"Identity", "InputLayer"};
+  std::set<std::string> classes = {"Identity", "InputLayer", "TimeDistributed"};
   for (const LayerRow& row : layer_rows()) classes.emplace(row.keras);
   return fmt::format("{}, and nested models of these", fmt::join(classes, ", "));
 }

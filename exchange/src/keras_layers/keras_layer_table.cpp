@@ -41,6 +41,12 @@ Options left_out(Options options) {
   return options;
 }
 
+// The same for files of Keras.
+Options silent(Options options) {
+  for (LayerOption& option : options) option.is_silent = true;
+  return left_out(std::move(options));
+}
+
 // Options with a regularizer and a constraint of an array. Files leave both out where there are none.
 // Both are texts in Holdfast, see keras_regularizer.h and keras_constraint.h.
 Options limits(std::string_view regularizer_name, std::string_view constraint_name) {
@@ -341,11 +347,7 @@ void append_attention(std::vector<LayerRow>& rows) {
   rows.push_back(plain_attention("AdditiveAttention", {{"use_scale", flag, "true"}}));
 }
 
-LayerRow recurrent(std::string_view kind, Options options, std::vector<LayerRequirement> requirements = {}) {
-  requirements.insert(requirements.end(), {{"recurrent_dropout", "0.0"},
-                                           {"stateful", "false"},
-                                           {"zero_output_for_mask", "false"},
-                                           {"time_major", "false"}});
+LayerRow recurrent(std::string_view kind, Options options) {
   return {.kind = kind,
           .keras = kind,
           .options = joined({{{"units", count},
@@ -359,10 +361,11 @@ LayerRow recurrent(std::string_view kind, Options options, std::vector<LayerRequ
                               {"recurrent_initializer", initializer, R"("orthogonal")"},
                               {"bias_initializer", initializer, kZeros}},
                              std::move(options),
+                             silent({{"recurrent_dropout", rate, "0"}}),
                              limits("kernel_regularizer", "kernel_constraint"),
                              limits("recurrent_regularizer", "recurrent_constraint"),
                              limits_of_bias()}),
-          .requirements = std::move(requirements),
+          .requirements = {{"stateful", "false"}, {"zero_output_for_mask", "false"}, {"time_major", "false"}},
           .call_values = {{"initial_state", {}, true}, {"mask", "mask"}},
           .argument_names = {"sequences"}};
 }
@@ -371,7 +374,7 @@ void append_recurrent(std::vector<LayerRow>& rows) {
   const LayerOption gates = {"recurrent_activation", cell_activation, R"("sigmoid")"};
   rows.push_back(recurrent("SimpleRNN", {}));
   rows.push_back(recurrent("LSTM", {gates, {"unit_forget_bias", flag, "true"}}));
-  rows.push_back(recurrent("GRU", {gates}, {{"reset_after", "true"}}));
+  rows.push_back(recurrent("GRU", joined({{gates}, silent({{"reset_after", flag, "true"}})})));
   // Its layer is an object of its own in Keras: keras_layer_reader.cpp.
   rows.push_back({.kind = "Bidirectional",
                   .keras = "Bidirectional",

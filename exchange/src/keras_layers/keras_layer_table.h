@@ -56,6 +56,8 @@ struct LayerOption {
   std::string_view holdfast = {};   // its name, if it is another one
   bool is_left_out = false;         // in files of Holdfast, where it is `otherwise`
   std::string_view old_keras = {};  // its name in Keras 2, if it was another one
+  // Also left out in files of Keras, which so keep the text that they had before the option.
+  bool is_silent = false;
 
   std::string_view holdfast_name() const { return holdfast.empty() ? keras : holdfast; }
 };

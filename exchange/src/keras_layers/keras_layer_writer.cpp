@@ -93,6 +93,7 @@ class LayerWriter {
   Json options_for_keras(const LayerRow& row) const {
     Json config = Json::object();
     for (const LayerOption& option : row.options) {
+      if (option.is_silent && member(layer_.config, option.holdfast_name()).is_null()) continue;
       Json value = option_for_keras(row, option);
       // Null is a value of Keras that most options show. Those that are silent are left out instead.
       if (!value.is_null() || !is_silent_without(row, option)) config[std::string(option.keras)] = std::move(value);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -20,6 +21,9 @@ namespace holdfast::format {
 namespace {
 
 using Shape = std::vector<std::uint64_t>;
+
+// Those of a transposed matrix.
+constexpr std::array<std::size_t, 2> kMatrixAxes = {1, 0};
 
 // Keras orders a GRU's gates as update, reset, new; PyTorch as reset, update, new.
 void swap_first_two_of_three(std::vector<std::byte>& bytes) {
@@ -45,6 +49,13 @@ std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element
     axes[order.axes[k]] = k;
   }
   return transpose(bytes, element_bytes, shape, axes);
+}
+
+// Parts follow one another along the first axis, and agree in all others.
+Shape packed_shape(const std::vector<Order>& orders) {
+  Shape shape = orders.front().theirs;
+  for (std::size_t part = 1; part < orders.size(); ++part) shape[0] += orders[part].theirs[0];
+  return shape;
 }
 
 // `one` has the bits of a 1 in the type. For an integer that is the number itself.
@@ -94,6 +105,23 @@ class ToPyTorch : public Exchange {
     move({"", ours.dtype, row.seen, {middle, ours.bytes.end()}}, second, row);
   }
 
+  void move_packed(const std::vector<const NamedArray*>& ours, const std::string& theirs,
+                   const std::vector<Order>& orders, bool is_transposed) override {
+    std::vector<std::byte> bytes;
+    for (std::size_t part = 0; part < ours.size(); ++part) {
+      const std::vector<std::byte> rows = to_theirs(ours[part]->bytes, size_bytes(ours[part]->dtype), orders[part]);
+      bytes.insert(bytes.end(), rows.begin(), rows.end());
+    }
+    Shape shape = packed_shape(orders);
+    if (is_transposed) {
+      bytes = transpose(bytes, size_bytes(ours.front()->dtype), shape, kMatrixAxes);
+      std::swap(shape[0], shape[1]);
+    }
+    set_.arrays.push_back({theirs, ours.front()->dtype, std::move(shape), std::move(bytes)});
+  }
+
+  void keep(const NamedArray& /*ours*/) override {}
+
   void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
     set_.arrays.push_back({theirs, like.dtype, like.shape, constant_bytes(constant, like)});
   }
@@ -129,12 +157,20 @@ void add(std::vector<std::byte>& first, const std::vector<std::byte>& second) {
 // Takes arrays of a state dict by name, and knows which ones are left.
 class FromPyTorch : public Exchange {
  public:
-  explicit FromPyTorch(const ArraySet& state_dict) {
-    // DataParallel and DistributedDataParallel put "module." in front of every name.
-    const bool is_replicated = std::all_of(state_dict.arrays.begin(), state_dict.arrays.end(),
-                                           [](const NamedArray& array) { return array.name.starts_with(kReplicated); });
+  FromPyTorch(const ArraySet& state_dict, PyTorchStyle style) {
+    // DataParallel and DistributedDataParallel put "module." in front of every name, and a model with a head
+    // "transformer." in front of those of GPT-2.
+    const std::string_view prefix = style == PyTorchStyle::gpt2 ? kTransformer : kReplicated;
+    const auto has_prefix = [&](const NamedArray& array) {
+      return array.name.starts_with(prefix) || (style == PyTorchStyle::gpt2 && is_head(array.name));
+    };
+    const bool have_prefix = std::all_of(state_dict.arrays.begin(), state_dict.arrays.end(), has_prefix);
     for (const NamedArray& array : state_dict.arrays) {
-      theirs_.emplace(array.name.substr(is_replicated ? kReplicated.size() : 0), &array);
+      const bool is_mask =
+          array.name.ends_with(".attn.masked_bias") || (array.name.ends_with(".attn.bias") && array.shape.size() == 4);
+      if (style == PyTorchStyle::gpt2 && is_mask) continue;
+      const bool is_shortened = have_prefix && array.name.starts_with(prefix);
+      theirs_.emplace(array.name.substr(is_shortened ? prefix.size() : 0), &array);
     }
   }
 
@@ -180,6 +216,22 @@ class FromPyTorch : public Exchange {
     add_array(ours, std::move(bytes));
   }
 
+  void move_packed(const std::vector<const NamedArray*>& ours, const std::string& theirs,
+                   const std::vector<Order>& orders, bool is_transposed) override {
+    Shape shape = packed_shape(orders);
+    if (is_transposed) std::swap(shape[0], shape[1]);
+    std::vector<std::byte> bytes = fetch(theirs, *ours.front(), shape);
+    if (is_transposed) bytes = transpose(bytes, size_bytes(ours.front()->dtype), shape, kMatrixAxes);
+    auto begin = bytes.begin();
+    for (std::size_t part = 0; part < ours.size(); ++part) {
+      const auto end = begin + static_cast<std::ptrdiff_t>(ours[part]->bytes.size());
+      add_array(*ours[part], to_ours({begin, end}, size_bytes(ours[part]->dtype), orders[part]));
+      begin = end;
+    }
+  }
+
+  void keep(const NamedArray& ours) override { add_array(ours, ours.bytes); }
+
   void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
     if (fetch(theirs, like, like.shape) == constant_bytes(constant, like)) return;
     throw Error(ErrorCode::incompatible,
@@ -205,6 +257,9 @@ class FromPyTorch : public Exchange {
 
  private:
   static constexpr std::string_view kReplicated = "module.";
+  static constexpr std::string_view kTransformer = "transformer.";
+
+  static bool is_head(std::string_view name) { return name.starts_with("lm_head.") || name.starts_with("score."); }
 
   void add_array(const NamedArray& ours, std::vector<std::byte> bytes) {
     arrays_.push_back({ours.name, ours.dtype, ours.shape, std::move(bytes)});
@@ -236,18 +291,21 @@ class FromPyTorch : public Exchange {
 
 }  // namespace
 
-ArraySet to_pytorch(const ArraySet& savepoint) {
+ArraySet to_pytorch(const ArraySet& savepoint, PyTorchStyle style) {
   check_arrays("a PyTorch state dict", views(savepoint.arrays));
   ToPyTorch exchange;
-  walk_layers(savepoint, exchange);
+  walk_layers(savepoint, exchange, style);
   return exchange.take();
 }
 
 ArraySet from_pytorch(const ArraySet& state_dict, const ArraySet& like) {
   check_arrays("a savepoint from a PyTorch state dict", views(state_dict.arrays));
   check_arrays("a savepoint like this one", views(like.arrays));
-  FromPyTorch exchange(state_dict);
-  walk_layers(like, exchange);
+  const bool is_gpt2 = std::any_of(state_dict.arrays.begin(), state_dict.arrays.end(),
+                                   [](const NamedArray& array) { return array.name.ends_with(".c_attn.weight"); });
+  const PyTorchStyle style = is_gpt2 ? PyTorchStyle::gpt2 : PyTorchStyle::modules;
+  FromPyTorch exchange(state_dict, style);
+  walk_layers(like, exchange, style);
   exchange.require_all_taken();
   return {.arrays = exchange.take(), .metadata = like.metadata};
 }

@@ -9,16 +9,15 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
-#include "bytes/array_prefixes.h"
-#include "bytes/byte_source.h"
-#include "holdfast/base/error.h"
 #include "keras_files/keras_json.h"
 #include "keras_layers/keras_activation.h"
+#include "keras_layers/model_graph_shapes.h"
 #include "pytorch/pytorch_graph.h"
+#include "pytorch/pytorch_layers.h"
+#include "pytorch/pytorch_sequences.h"
 #include "pytorch/torch_module.h"
 
 namespace holdfast::format {
@@ -26,58 +25,12 @@ namespace {
 
 using Shape = std::vector<std::uint64_t>;
 
-Order unchanged(const Shape& shape) {
-  Order order{.seen = shape, .axes = {}, .theirs = shape};
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) order.axes.push_back(axis);
-  return order;
-}
-
-Order transposed(const Shape& shape, std::vector<std::size_t> axes) {
-  Order order{.seen = shape, .axes = std::move(axes), .theirs = {}};
-  for (const std::size_t axis : order.axes) order.theirs.push_back(shape[axis]);
-  return order;
-}
-
-// The arrays of one savepoint, by layer and entry.
-class Model {
- public:
-  explicit Model(const ArraySet& savepoint) {
-    for (const NamedArray& array : savepoint.arrays) {
-      if (array.name.starts_with(kModelPrefix)) arrays_.emplace(array.name, &array);
-    }
-  }
-
-  // Returns null if the layer has no such entry.
-  const NamedArray* find(const GraphLayer& layer, const std::string& entry) {
-    const auto found = arrays_.find(std::string(kModelPrefix) + layer.name + "/" + entry);
-    if (found == arrays_.end()) return nullptr;
-    // Looking an array up claims it: the walk looks up only what it also converts.
-    claimed_.insert(found->first);
-    return found->second;
-  }
-
-  // An array that no layer takes would be lost in silence.
-  void require_all_claimed() const {
-    for (const auto& [name, array] : arrays_) {
-      if (!claimed_.contains(name)) {
-        throw Error(
-            ErrorCode::unsupported,
-            fmt::format("array {} has no counterpart in PyTorch for a layer of the graph; remove it or the layer",
-                        quoted_text(name)));
-      }
-    }
-  }
-
- private:
-  std::map<std::string, const NamedArray*> arrays_;
-  std::set<std::string> claimed_;
-};
-
 // How PyTorch orders a value that a call takes or gives.
 struct ValueOrder {
   std::size_t rank = 0;             // axes of one sample
   std::uint64_t channels = 0;       // extent of its last axis; 0 if the walk does not know it
   bool has_channels_first = false;  // in PyTorch, as images have
+  bool has_steps_first = false;     // in PyTorch: its modules of sequences give and take [steps, width]
   std::uint64_t flattened = 0;      // channels of the flattened image that it is; 0 for other values
 };
 
@@ -88,8 +41,12 @@ bool is_among_kinds(std::initializer_list<std::string_view> kinds, std::string_v
 // Visits the calls of layers in order, and tracks how the values between them are ordered in PyTorch.
 class LayerWalk {
  public:
-  LayerWalk(const ArraySet& savepoint, Exchange& exchange)
-      : graph_(parse_graph(savepoint.metadata)), model_(savepoint), exchange_(exchange) {}
+  LayerWalk(const ArraySet& savepoint, Exchange& exchange, PyTorchStyle style)
+      : graph_(parse_graph(savepoint.metadata)),
+        are_reversed_(reversed_calls(graph_)),
+        arrays_(savepoint),
+        exchange_(exchange),
+        style_(style) {}
 
   void run() {
     std::vector<ValueOrder> inputs;
@@ -101,14 +58,15 @@ class LayerWalk {
       std::vector<ValueOrder> values;
       for (const ModelGraphSource& source : call.inputs) {
         const bool is_input = source.call == ModelGraphSource::kModelInput;
-        values.push_back(is_input ? inputs[source.index] : outputs[source.call]);
+        values.push_back(is_input ? inputs[source.index] : order_of_output(source, outputs));
       }
       if (values.empty()) refuse_layer(layer, "is called on nothing");
       value_ = joined(layer, values);
+      is_reversed_ = are_reversed_[outputs.size()];
       visit_call(layer, call.layer);
       outputs.push_back(value_);
     }
-    model_.require_all_claimed();
+    arrays_.require_all_claimed();
   }
 
  private:
@@ -121,9 +79,11 @@ class LayerWalk {
             .has_channels_first = shape.size() >= kImageRank};
   }
 
-  [[noreturn]] static void refuse_layer(const GraphLayer& layer, const std::string& problem) {
-    throw Error(ErrorCode::unsupported, fmt::format("layer {} is of kind {}, which {}; leave it out of the model",
-                                                    quoted_text(layer.name), quoted_text(layer.kind), problem));
+  // A layer's first output is what its call gave. Others are states of recurrent layers, and shares of attentions.
+  ValueOrder order_of_output(const ModelGraphSource& source, const std::vector<ValueOrder>& outputs) const {
+    if (source.index == 0) return outputs[source.call];
+    const std::string& kind = graph_.layers[graph_.calls[source.call].layer].kind;
+    return {.rank = is_recurrent(kind) ? 1U : 3U, .has_steps_first = true};
   }
 
   // The order of what a layer of several values gives, before its axes change.
@@ -143,7 +103,10 @@ class LayerWalk {
       result.channels = is_known ? channels : 0;
       result.rank = std::max(result.rank, values[i].rank);
       result.has_channels_first = result.has_channels_first || values[i].has_channels_first;
+      result.has_steps_first = result.has_steps_first || values[i].has_steps_first;
     }
+    // What meets a sequence must have its order.
+    if (result.has_steps_first) result.has_channels_first = false;
     // Images one after another are not an image of all channels.
     if (concatenates && values.size() > 1 && result.flattened != 0) {
       refuse_layer(layer, "joins flattened images, whose elements PyTorch orders otherwise");
@@ -182,9 +145,17 @@ class LayerWalk {
     if (is_among_kinds({"LayerNormalization", "GroupNormalization"}, kind)) return layer_normalization(layer);
     if (kind == "RMSNormalization") return move_feature(layer, "scale", "weight");
     if (kind == "PReLU") return prelu(layer);
-    if (kind == "Embedding") return embedding(layer);
-    if (kind == "LSTM") return lstm(layer);
-    if (kind == "GRU") return gru(layer);
+    if (kind == "Embedding" || kind == "ReversibleEmbedding") return embedding(layer);
+    if (kind == "PositionEmbedding") return position_embedding(layer);
+    if (kind == "SinePositionEncoding") return keep(layer, {"encoding"});
+    if (kind == "RotaryEmbedding") return keep(layer, {"cosine", "sine"});
+    if (is_recurrent(kind)) return recurrent(layer);
+    if (is_among_kinds({"MultiHeadAttention", "GroupQueryAttention"}, kind)) return attention(layer);
+    // Functions of values, whose trained factors have no module.
+    if (is_among_kinds({"Attention", "AdditiveAttention"}, kind)) {
+      value_ = {.rank = 2, .has_steps_first = true};
+      return;
+    }
     if (kind == "Flatten") return flatten(layer);
     // The result is a vector of channels, which both sides order alike.
     if (kind == "GlobalAveragePooling" || kind == "GlobalMaxPooling") {
@@ -216,6 +187,7 @@ class LayerWalk {
       if (!kind.starts_with(family)) continue;
       // Layers of positions have the channels first in PyTorch.
       value_.has_channels_first = true;
+      value_.has_steps_first = false;
       return;
     }
     refuse_layer(layer, "cannot be converted to PyTorch");
@@ -256,6 +228,7 @@ class LayerWalk {
     if (value_.has_channels_first && value_.channels > 1) value_.flattened = value_.channels;
     value_.rank = 1;
     value_.has_channels_first = false;
+    value_.has_steps_first = false;
   }
 
   // The arrays of a layer are moved with its first call.
@@ -265,7 +238,7 @@ class LayerWalk {
 
   void dense(const GraphLayer& layer) {
     const NamedArray& kernel = get(layer, "kernel", 2);
-    move(kernel, theirs(layer, "weight"), order_of_dense(kernel));
+    move(kernel, name_in_pytorch(layer, "weight"), order_of_dense(layer, kernel));
     // The bias belongs to the outputs, whose order is the same in both.
     value_.flattened = 0;
     value_.channels = kernel.shape[1];
@@ -273,7 +246,11 @@ class LayerWalk {
   }
 
   // The kernel's rows follow the flattened image: positions, then channels. PyTorch has channels, then positions.
-  Order order_of_dense(const NamedArray& kernel) const {
+  Order order_of_dense(const GraphLayer& layer, const NamedArray& kernel) const {
+    if (is_gpt2_kernel(layer)) {
+      if (value_.flattened != 0) refuse_layer(layer, "follows a flattened image, which GPT-2 does not have");
+      return unchanged(kernel.shape);
+    }
     Order order = transposed(kernel.shape, {1, 0});
     if (value_.flattened == 0) return order;
     order.seen = {positions(kernel, kernel.shape[0]), value_.flattened, kernel.shape[1]};
@@ -281,11 +258,17 @@ class LayerWalk {
     return order;
   }
 
+  // GPT-2 has transformers.Conv1D, but for its heads.
+  bool is_gpt2_kernel(const GraphLayer& layer) const {
+    return style_ == PyTorchStyle::gpt2 && layer.name != "lm_head" && layer.name != "score";
+  }
+
   // The number of positions in the flattened image.
   std::uint64_t positions(const NamedArray& array, std::uint64_t inputs) const {
     if (inputs % value_.flattened != 0) {
-      refuse(array, fmt::format("has {} inputs, which are not a multiple of the {} channels of the flattened image",
-                                inputs, value_.flattened));
+      refuse_array(array,
+                   fmt::format("has {} inputs, which are not a multiple of the {} channels of the flattened image",
+                               inputs, value_.flattened));
     }
     return inputs / value_.flattened;
   }
@@ -306,7 +289,7 @@ class LayerWalk {
   void convolution(const GraphLayer& layer) {
     const std::size_t positions = positions_of(layer);
     const NamedArray& kernel = get(layer, "kernel", positions + 2);
-    move(kernel, theirs(layer, "weight"), channels_first(kernel.shape));
+    move(kernel, name_in_pytorch(layer, "weight"), channels_first(kernel.shape));
     move_feature(layer, "bias", "bias");
     value_ = {.rank = positions + 1, .channels = kernel.shape.back(), .has_channels_first = true};
   }
@@ -315,7 +298,7 @@ class LayerWalk {
   void transposed_convolution(const GraphLayer& layer) {
     const std::size_t positions = positions_of(layer);
     const NamedArray& kernel = get(layer, "kernel", positions + 2);
-    move(kernel, theirs(layer, "weight"), channels_first(kernel.shape));
+    move(kernel, name_in_pytorch(layer, "weight"), channels_first(kernel.shape));
     move_feature(layer, "bias", "bias");
     value_ = {.rank = positions + 1, .channels = kernel.shape[positions], .has_channels_first = true};
   }
@@ -323,7 +306,7 @@ class LayerWalk {
   void depthwise_convolution(const GraphLayer& layer) {
     const std::size_t positions = positions_of(layer);
     // Keras 2 named the kernel of this layer depthwise_kernel.
-    const bool has_long_name = model_.find(layer, "depthwise_kernel") != nullptr;
+    const bool has_long_name = arrays_.find(layer, "depthwise_kernel") != nullptr;
     const NamedArray& kernel = get(layer, has_long_name ? "depthwise_kernel" : "kernel", positions + 2);
     std::vector<std::size_t> axes = {positions, positions + 1};
     for (std::size_t axis = 0; axis < positions; ++axis) axes.push_back(axis);
@@ -332,14 +315,14 @@ class LayerWalk {
     // PyTorch sees the multiplier as more output channels of a grouped convolution.
     order.theirs[0] = outputs;
     order.theirs[1] = 1;
-    move(kernel, theirs(layer, "weight"), order);
+    move(kernel, name_in_pytorch(layer, "weight"), order);
     move_feature(layer, "bias", "bias");
     value_ = {.rank = positions + 1, .channels = outputs, .has_channels_first = true};
   }
 
   // PyTorch has a slope for each channel, or one for all.
   void prelu(const GraphLayer& layer) {
-    const NamedArray* alpha = model_.find(layer, "alpha");
+    const NamedArray* alpha = arrays_.find(layer, "alpha");
     if (alpha == nullptr) refuse_layer(layer, "lacks its array alpha");
     const Shape& shape = alpha->shape;
     const bool has_channels_alone =
@@ -350,7 +333,7 @@ class LayerWalk {
     Order order = unchanged(shape);
     order.theirs = {shape.back()};
     if (value_.flattened != 0 && shape.size() == 1 && shape.front() > 1) order = order_of_feature(*alpha);
-    move(*alpha, theirs(layer, "weight"), order);
+    move(*alpha, name_in_pytorch(layer, "weight"), order);
   }
 
   void batch_normalization(const GraphLayer& layer) {
@@ -359,14 +342,14 @@ class LayerWalk {
     const bool has_beta = flag_member(layer.config, "center", true);
     // PyTorch's module has both arrays or neither (`affine`).
     if (moves_ && !has_gamma && has_beta) {
-      exchange_.move_constant(Constant::ones, get(layer, "beta", 1), theirs(layer, "weight"));
+      exchange_.move_constant(Constant::ones, get(layer, "beta", 1), name_in_pytorch(layer, "weight"));
     }
     if (moves_ && !has_beta && has_gamma) {
-      exchange_.move_constant(Constant::zeros, get(layer, "gamma", 1), theirs(layer, "bias"));
+      exchange_.move_constant(Constant::zeros, get(layer, "gamma", 1), name_in_pytorch(layer, "bias"));
     }
     move_feature(layer, "moving_mean", "running_mean");
     move_feature(layer, "moving_variance", "running_var");
-    if (moves_) exchange_.count_batches(theirs(layer, "num_batches_tracked"));
+    if (moves_) exchange_.count_batches(name_in_pytorch(layer, "num_batches_tracked"));
   }
 
   void layer_normalization(const GraphLayer& layer) {
@@ -380,9 +363,9 @@ class LayerWalk {
 
   // An array with one number for each input, if the layer has it.
   void move_feature(const GraphLayer& layer, const std::string& ours, const std::string& their_entry) {
-    if (model_.find(layer, ours) == nullptr) return;
+    if (arrays_.find(layer, ours) == nullptr) return;
     const NamedArray& array = get(layer, ours, 1);
-    move(array, theirs(layer, their_entry), order_of_feature(array));
+    move(array, name_in_pytorch(layer, their_entry), order_of_feature(array));
   }
 
   // One number for each element of a flattened image, in the same order as the rows of a Dense after it.
@@ -396,87 +379,52 @@ class LayerWalk {
 
   void embedding(const GraphLayer& layer) {
     const NamedArray& array = get(layer, "embeddings", 2);
-    move(array, theirs(layer, "weight"), unchanged(array.shape));
-    ++value_.rank;
-    value_.channels = array.shape[1];
+    move(array, name_in_pytorch(layer, "weight"), unchanged(array.shape));
+    if (!is_reversed_) ++value_.rank;
+    value_.channels = array.shape[is_reversed_ ? 0 : 1];
   }
 
-  void lstm(const GraphLayer& layer) {
-    recurrent_kernels(layer, 4);
-    const std::string entry = entry_of_cell(layer, "bias");
-    if (model_.find(layer, entry) == nullptr) return;
-    if (moves_) exchange_.move_sum(get(layer, entry, 1), theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"));
+  // Their modules take and give values [steps, width], with `batch_first`.
+  void recurrent(const GraphLayer& layer) {
+    std::uint64_t width = move_recurrent(layer, arrays_, moves_ ? &exchange_ : nullptr);
+    // Both directions side by side.
+    if (layer.kind == "Bidirectional" && text_member(layer.config, "merge_mode") == "concat") width *= 2;
+    value_ = {.rank = flag_member(layer.config, "return_sequences", false) ? 2U : 1U,
+              .channels = width,
+              .has_steps_first = true};
   }
 
-  void gru(const GraphLayer& layer) {
-    recurrent_kernels(layer, 3);
-    // Without a bias the layer has no rows to move.
-    const NamedArray* bias = model_.find(layer, entry_of_cell(layer, "bias"));
-    if (bias == nullptr) return;
-    if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
-      refuse(*bias,
-             fmt::format("has shape {}, but a GRU with reset_after has [2, 3 u], and PyTorch has no other kind of GRU",
-                         text_of_shape(bias->shape)));
-    }
-    // PyTorch has both rows as arrays of their own, each with its three gates in another order.
-    Order row = unchanged({bias->shape[1]});
-    row.swaps_gates = true;
-    if (moves_) exchange_.move_rows(*bias, theirs(layer, "bias_ih_l0"), theirs(layer, "bias_hh_l0"), row);
+  void attention(const GraphLayer& layer) {
+    value_ = {.rank = 2,
+              .channels = move_attention(layer, arrays_, moves_ ? &exchange_ : nullptr, style_),
+              .has_steps_first = true};
   }
 
-  // Layers of Holdfast have their weights in a part "cell", as in Keras; other savepoints may have them in the layer.
-  std::string entry_of_cell(const GraphLayer& layer, const std::string& entry) {
-    return model_.find(layer, "cell/kernel") == nullptr ? entry : "cell/" + entry;
+  void position_embedding(const GraphLayer& layer) {
+    const NamedArray& array = get(layer, "embeddings", 2);
+    move(array, name_in_pytorch(layer, "weight"), unchanged(array.shape));
   }
 
-  void recurrent_kernels(const GraphLayer& layer, std::uint64_t gates) {
-    for (const auto& [entry, their_entry] :
-         {std::pair{"kernel", "weight_ih_l0"}, {"recurrent_kernel", "weight_hh_l0"}}) {
-      const NamedArray& kernel = get(layer, entry_of_cell(layer, entry), 2);
-      if (kernel.shape[1] % gates != 0) {
-        refuse(kernel,
-               fmt::format("has shape {}, which cannot be split into {} gates", text_of_shape(kernel.shape), gates));
-      }
-      Order order = transposed(kernel.shape, {1, 0});
-      // Only a GRU orders its gates differently.
-      order.swaps_gates = gates == 3;
-      move(kernel, theirs(layer, their_entry), order);
-      value_.channels = kernel.shape[1] / gates;
+  // Numbers that follow from the layer's options. PyTorch's programs compute them, so their files have none.
+  void keep(const GraphLayer& layer, std::initializer_list<const char*> entries) {
+    for (const char* entry : entries) {
+      const NamedArray& array = get(layer, entry, 2);
+      if (moves_) exchange_.keep(array);
     }
   }
 
   const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {
-    const NamedArray* array = model_.find(layer, entry);
-    if (array == nullptr) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the savepoint has no array {} for its {} layer {}; give a complete savepoint",
-                              quoted_text(entry), quoted_text(layer.kind), quoted_text(layer.name)));
-    }
-    if (array->shape.size() != axes) {
-      refuse(*array,
-             fmt::format("has shape {}, but a {} needs {} axes", text_of_shape(array->shape), layer.kind, axes));
-    }
-    return *array;
-  }
-
-  [[noreturn]] static void refuse(const NamedArray& array, const std::string& problem) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("array {} of the savepoint {}; give a savepoint that fits its graph",
-                            quoted_text(array.name), problem));
-  }
-
-  // PyTorch separates names by dots.
-  static std::string theirs(const GraphLayer& layer, const std::string& entry) {
-    std::string module = layer.name;
-    std::replace(module.begin(), module.end(), '/', '.');
-    return module + "." + entry;
+    return arrays_.get(layer, entry, axes);
   }
 
   const Graph graph_;
-  Model model_;
+  const std::vector<bool> are_reversed_;  // by call
+  LayerArrays arrays_;
   Exchange& exchange_;
+  const PyTorchStyle style_;
   ValueOrder value_;                             // of the call that is visited
   std::map<std::size_t, std::uint64_t> orders_;  // by layer: the flattened channels of its first call
+  bool is_reversed_ = false;                     // whether the call that is visited leads from vectors to ids
   bool moves_ = true;
 };
 
@@ -486,9 +434,9 @@ std::string text_of_shape(const std::vector<std::uint64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-void walk_layers(const ArraySet& savepoint, Exchange& exchange) {
+void walk_layers(const ArraySet& savepoint, Exchange& exchange, PyTorchStyle style) {
   if (describes_torch_module(savepoint.metadata)) return walk_torch_module(savepoint, exchange);
-  LayerWalk(savepoint, exchange).run();
+  LayerWalk(savepoint, exchange, style).run();
 }
 
 }  // namespace holdfast::format

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "holdfast/format/array_set.h"
+#include "holdfast/format/exchange/pytorch.h"
 
 namespace holdfast::format {
 
@@ -36,6 +37,13 @@ class Exchange {
   // The two rows of our array are two arrays in PyTorch.
   virtual void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
                          const Order& row) = 0;
+  // Our arrays of one type, one after another along the first axis of PyTorch's, such as three projections of
+  // attention.
+  // `is_transposed` says that PyTorch's array, a matrix then, is transposed after that.
+  virtual void move_packed(const std::vector<const NamedArray*>& ours, const std::string& theirs,
+                           const std::vector<Order>& orders, bool is_transposed = false) = 0;
+  // An array that PyTorch's files do not have, since it follows from the options of its layer.
+  virtual void keep(const NamedArray& ours) = 0;
   // An array that PyTorch has where our layer has a constant. Its shape and type are those of `like`.
   virtual void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) = 0;
   // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum, and
@@ -47,6 +55,6 @@ class Exchange {
 
 // Visits each layer of the savepoint's graph. Throws Error{invalid_argument} for arrays that do not fit the graph and
 // Error{unsupported} for a layer that PyTorch does not have.
-void walk_layers(const ArraySet& savepoint, Exchange& exchange);
+void walk_layers(const ArraySet& savepoint, Exchange& exchange, PyTorchStyle style);
 
 }  // namespace holdfast::format

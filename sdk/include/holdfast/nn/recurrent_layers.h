@@ -15,7 +15,8 @@
 //   GRU         z, r, h = x W + b[0] and s U + b[1]      Cho et al., 2014, with the reset after the product, as cuDNN
 //               state' = r(z) state + (1 - r(z)) f(h_x + r(r) h_s)
 //
-// where f is `activation` and r is `recurrent_activation`. The output of a step is its new state.
+// where f is `activation` and r is `recurrent_activation`. The output of a step is its new state. A GRU without
+// `reset_after` has b for x W alone, and for r(r) h_s the product of r(r) state (the first version of the paper).
 //
 // Samples of several lengths are padded and masked. A step whose mask is 0 leaves the state as it is, which is its
 // output again (as in Keras with JAX):
@@ -24,7 +25,11 @@
 //   const Value h = LSTM{256, {.takes_mask = true}}(x, is_word);     // the mask [steps] is the last input
 //
 // Parameters: cell/kernel [width, gates * units], cell/recurrent_kernel [units, gates * units], and with a bias
-// cell/bias, [gates * units]; that of a GRU is [2, gates * units], since the reset acts on the second row.
+// cell/bias, [gates * units]; that of a GRU is [2, gates * units], since the reset acts on the second row, and without
+// `reset_after` [gates * units].
+//
+// A GRU without `reset_after`, and training with `recurrent_dropout`, compute step by step: the model has about ten
+// operations for each step then, and takes longer to be made ready for a long sequence.
 
 #include <cstdint>
 #include <memory>
@@ -47,6 +52,7 @@ struct RecurrentOptions {
   Activation recurrent_activation = Activation::sigmoid;
   bool use_bias = true;           // whether gates add one
   bool unit_forget_bias = true;   // of an LSTM: the bias of f begins with 1; the others must then begin with 0
+  bool reset_after = true;        // of a GRU: the reset comes after the product
   bool return_sequences = false;  // whether the output is that of each step
   bool return_state = false;      // whether the last state, and the cell of an LSTM, are further outputs
   // From the last step to the first; a returned sequence is in this order too, as in Keras.
@@ -54,6 +60,9 @@ struct RecurrentOptions {
   bool takes_mask = false;  // whether the last input is a mask [steps], 0 where a step is skipped
   // The share of the elements of the input that training sets to zero, the same ones in each step of a sample.
   float dropout = 0;
+  // The share of the elements of the state that training sets to zero in its products, the same ones in each step of a
+  // sample, and others for each gate. With it, `dropout` too draws for each gate.
+  float recurrent_dropout = 0;
   // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer recurrent_initializer = Initializer::orthogonal();

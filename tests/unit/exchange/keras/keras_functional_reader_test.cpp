@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "keras_layers/model_graph_shapes.h"
 #include "unit/exchange/support/keras_trees.h"
 
 namespace holdfast::format {
@@ -325,6 +326,62 @@ TEST(KerasFunctionalReader, NamesTheStepsOfEachCallOfAFunction) {
   EXPECT_THAT(layer_names(graph), ElementsAre("s.0", "s.1", "s", "s.call1.0", "s.call1.1", "s.call1", "add"));
   ASSERT_EQ(graph.calls.size(), 7U);
   EXPECT_EQ(graph.layers[graph.calls[5].layer].config["operation"], "reshape");
+}
+
+// A Sequential of one TimeDistributed layer on three steps of [4, 2].
+Json distributed(const char* class_name, Json config) {
+  return testing::sequential(
+      {testing::layer("InputLayer", "x", {{"batch_shape", {nullptr, 3, 4, 2}}}),
+       testing::layer("TimeDistributed", "td",
+                      {{"layer", {{"class_name", class_name}, {"config", std::move(config)}}}})});
+}
+
+TEST(KerasFunctionalReader, GivesAllStepsToALayerOfTheLastAxis) {
+  const ModelGraph graph = read_model(distributed("Dense", {{"units", 5}})).graph;
+
+  EXPECT_THAT(layer_names(graph), ElementsAre("td/layer"));
+  EXPECT_EQ(graph.layers[0].kind, "Dense");
+}
+
+TEST(KerasFunctionalReader, CallsAnyOtherLayerForEachStep) {
+  const ModelGraph graph = read_model(distributed("Flatten", Json::object())).graph;
+
+  EXPECT_EQ(graph.calls.size(), 13U);
+  EXPECT_EQ(std::ranges::count(graph.layers, "td/layer", &ModelGraphLayer::name), 1);
+  EXPECT_EQ(graph.layers.back().name, "td");
+  EXPECT_EQ(graph.calls.back().inputs.size(), 3U);
+  EXPECT_EQ(shapes_of_calls(graph).back().front(), (SampleShape{3, 8}));
+  // Along an axis that is counted from the first one, further axes would move it.
+  EXPECT_GT(read_model(distributed("Softmax", {{"axis", 1}})).graph.calls.size(), 1U);
+}
+
+TEST(KerasFunctionalReader, SaysWhichLayerCannotBeDistributed) {
+  EXPECT_THAT(refusal(distributed("ConvLSTM1D", Json::object())), HasSubstr("its layer \"td/layer\" (\"ConvLSTM1D\")"));
+  EXPECT_THAT(
+      refusal(testing::sequential({testing::layer("InputLayer", "x", {{"batch_shape", {nullptr, 3}}}),
+                                   testing::layer("TimeDistributed", "td", {{"layer", {{"class_name", "Flatten"}}}})})),
+      HasSubstr("needs one sequence"));
+}
+
+TEST(KerasFunctionalReader, ReadsTheScoresOfAnAttentionAsASecondOutput) {
+  const Json input = layer_entry("InputLayer", "x", {}, {{"batch_shape", {nullptr, 5, 4}}});
+  Json call = call_with({output_of("x"), output_of("x")});
+  call["kwargs"]["return_attention_scores"] = true;
+  const Json attention = layer_entry("MultiHeadAttention", "a", {call},
+                                     {{"num_heads", 2}, {"key_dim", 3}, {"value_dim", 3}, {"attention_axes", {1}}});
+
+  const ModelGraph graph = read_model(functional({input, attention}, {"x", 0, 0}, {{"a", 0, 0}, {"a", 0, 1}})).graph;
+
+  EXPECT_EQ(graph.layers[0].config["return_attention_scores"], true);
+  EXPECT_EQ(graph.outputs[1], (ModelGraphSource{.call = 0, .index = 1}));
+  EXPECT_EQ(shapes_of_calls(graph)[0][1], (SampleShape{2, 5, 5}));
+}
+
+TEST(KerasFunctionalReader, FreezesLayersThatHaveTheirWeightsInParts) {
+  const Json lstm = testing::layer("LSTM", "rnn", {{"units", 2}, {"trainable", false}});
+  const Json model = testing::sequential({testing::layer("InputLayer", "x", {{"batch_shape", {nullptr, 3, 4}}}), lstm});
+
+  EXPECT_TRUE(read_model(model).graph.layers[0].is_frozen);
 }
 
 TEST(KerasFunctionalReader, RefusesLongChainsWithoutRecursion) {

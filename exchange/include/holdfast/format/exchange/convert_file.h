@@ -28,6 +28,7 @@ enum class ConvertTarget {
   safetensors,           // with the input's names and layouts
   npz,                   // likewise
   pytorch,               // safetensors with PyTorch's names and layouts (pytorch.h)
+  gpt2,                  // likewise, as Hugging Face's GPT-2 has them (PyTorchStyle::gpt2)
   keras_weights,         // KerasForm::weights
   keras,                 // KerasForm::archive
   keras_legacy_weights,  // KerasForm::legacy_weights
@@ -35,7 +36,8 @@ enum class ConvertTarget {
 };
 
 // The names that `holdfast convert --to` takes:
-// "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy".
+// "holdfast", "safetensors", "npz", "pytorch", "gpt2", "keras-weights", "keras", "keras-legacy-weights",
+// "keras-legacy".
 std::string_view name(ConvertTarget target);
 // Throws Error{invalid_argument} for any other name.
 ConvertTarget convert_target_from_name(std::string_view name);

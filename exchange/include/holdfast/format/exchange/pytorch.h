@@ -13,19 +13,40 @@
 //   LayerNormalization  gamma, beta                        weight, bias; GroupNormalization likewise
 //   RMSNormalization    scale                              weight
 //   PReLU               alpha [1, 1, channels]             weight [channels]; one slope: [1]
-//   Embedding           embeddings [words, dim]            weight
-//   LSTM                kernel [in, 4u],                   weight_ih_l0 [4u, in],
-//                       recurrent_kernel [u, 4u],          weight_hh_l0 [4u, u],
-//                       bias [4u]                          bias_ih_l0, and zeros as bias_hh_l0
+//   Embedding           embeddings [words, dim]            weight; a ReversibleEmbedding with tied weights likewise
+//   PositionEmbedding   embeddings [steps, dim]            weight
+//   SimpleRNN, LSTM     kernel [in, g u],                  weight_ih_l0 [g u, in],
+//                       recurrent_kernel [u, g u],         weight_hh_l0 [g u, u], with g = 1 or 4 gates
+//                       bias [g u]                         bias_ih_l0, and zeros as bias_hh_l0; back: their sum
 //   GRU                 kernel [in, 3u],                   weight_ih_l0 [3u, in],
 //                       recurrent_kernel [u, 3u],          weight_hh_l0 [3u, u], gates r, z, n instead of z, r, h,
 //                       bias [2, 3u]                       bias_ih_l0 [3u], bias_hh_l0 [3u]
+//   Bidirectional       forward_layer, backward_layer      the same, and the same with the end _reverse
+//   MultiHeadAttention  query_dense, key_dense and         in_proj_weight [3 width, width], in_proj_bias;
+//   q_proj_weight,
+//                       value_dense [width, heads, dim],   k_proj_weight and v_proj_weight for keys of another width,
+//                       output_dense [heads, dim, width]   out_proj.weight, out_proj.bias
+//   GroupQueryAttention the same                           q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight,
+//                                                          as modules Linear (so LlamaAttention of Hugging Face)
 //
 // The bias of Dense and of convolutions is `bias` on both sides. PyTorch's images are [channel, height, width]: inputs
 // of a Dense or a normalization after a Flatten are reordered. Options that are not weights (epsilon, padding,
-// batch_first) must be set where the PyTorch model is built. Graphs are taken too: a layer "encoder/dense" is the
-// module "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's
-// elements is refused. A BatchNormalization with gamma or beta alone has ones or zeros for the other in PyTorch.
+// batch_first, nonlinearity) must be set where the PyTorch model is built. A recurrent layer with other activations, a
+// GRU without reset_after, and a MultiHeadAttention whose heads do not share the width of its queries are refused,
+// since PyTorch's modules compute something else. The waves of SinePositionEncoding and RotaryEmbedding follow from
+// their options, and PyTorch's file does not have them. After layers of sequences PyTorch's values are [steps, width],
+// too. Graphs are taken too: a layer "encoder/dense" is the module "encoder.dense", and layers without weights have no
+// arrays. A layer that would mix two orders of an image's elements is refused. A BatchNormalization with gamma or beta
+// alone has ones or zeros for the other in PyTorch.
+//
+// GPT-2 of Hugging Face (transformers.GPT2Model) names and packs some of these otherwise, which PyTorchStyle::gpt2
+// does:
+//
+//   Dense               kernel [in, out]                   weight [in, out]; but "lm_head" and "score" as above
+//   MultiHeadAttention  query_dense, key_dense and         c_attn.weight [width, 3 width], c_attn.bias [3 width],
+//                       value_dense, output_dense          c_proj.weight [width, width], c_proj.bias
+//
+// So a layer "h/0/attn" has the arrays "h.0.attn.c_attn.weight" and so on.
 //
 // The arrays of a module of LibTorch (holdfast/torch.h) have PyTorch's shapes, and become the module's state dict. Its
 // num_batches_tracked is the number of steps.
@@ -34,14 +55,22 @@
 
 namespace holdfast::format {
 
+// Whose modules a state dict is for.
+enum class PyTorchStyle {
+  modules,  // those of torch.nn
+  gpt2,     // those of transformers.GPT2Model
+};
+
 // The arrays "model/LAYER/ENTRY" under the names "LAYER.ENTRY". The optimizer's state is left out. Throws
 // Error{invalid_argument} for a savepoint without a graph of layers (docs/format.md) or whose arrays do not fit
 // the graph, and Error{unsupported} for a layer that the table lacks.
-ArraySet to_pytorch(const ArraySet& savepoint);
+ArraySet to_pytorch(const ArraySet& savepoint, PyTorchStyle style = PyTorchStyle::modules);
 
 // The arrays "model/..." and the metadata of `like`, a savepoint of the same model, with the values of `state_dict`.
 // The optimizer's state is left out. All names may begin with "module.", as those of a replicated PyTorch model do.
-// Throws Error{incompatible}, with names, shapes and types, for an array that is missing, unknown or different, and as
+// A state dict with a "c_attn.weight" is one of GPT-2: its names may begin with "transformer.", and its masks
+// ("attn.bias" with four axes, "attn.masked_bias") are passed over, since they follow from the layer. Throws
+// Error{incompatible}, with names, shapes and types, for an array that is missing, unknown or different, and as
 // to_pytorch does for `like`.
 ArraySet from_pytorch(const ArraySet& state_dict, const ArraySet& like);
 

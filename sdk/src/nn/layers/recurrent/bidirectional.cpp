@@ -62,9 +62,11 @@ std::vector<Value> Bidirectional::build(LayerBuilder& builder, std::span<const V
   }
   const RecurrentOutputs forward =
       recurrent_outputs(builder, settings_, forward_inputs, {.prefix = "forward_layer/cell/"});
-  const RecurrentOutputs backward =
-      recurrent_outputs(builder, settings_, backward_inputs,
-                        {.prefix = "backward_layer/cell/", .is_reversed = true, .draw_number = kFirstFurtherMask});
+  const RecurrentOutputs backward = recurrent_outputs(builder, settings_, backward_inputs,
+                                                      {.prefix = "backward_layer/cell/",
+                                                       .is_reversed = true,
+                                                       .draw_number = kFirstFurtherMask,
+                                                       .further_draws = kFirstFurtherMask + 8});
   // The directions skip a step at different times, so Keras gives zeros there, and not the states.
   const bool clears = settings_.options.return_sequences && given.mask.has_value();
   const auto cleared = [&](const Value& sequence) {

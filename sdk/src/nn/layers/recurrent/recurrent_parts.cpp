@@ -8,6 +8,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
 #include "nn/layers/noise/noise.h"
+#include "nn/layers/recurrent/recurrent_steps.h"
 #include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
@@ -66,7 +67,7 @@ Weights weights_of(LayerBuilder& builder, const RecurrentSettings& settings, std
       .bias = std::nullopt,
       .recurrent_bias = std::nullopt};
   if (!options.use_bias) return weights;
-  const bool has_two = settings.kind == RecurrentKind::gru;
+  const bool has_two = settings.kind == RecurrentKind::gru && options.reset_after;
   const Shape shape = has_two ? Shape{2, gates} : Shape{gates};
   const Value bias = limited(builder, builder.parameter(prefix + "bias", shape, bias_initializer(settings), fans),
                              options.bias_regularizer, options.bias_constraint);
@@ -80,10 +81,42 @@ Weights weights_of(LayerBuilder& builder, const RecurrentSettings& settings, std
   return weights;
 }
 
-// The same elements of the input are dropped in each step (Gal and Ghahramani, 2016).
-Value dropped_input(LayerBuilder& builder, const Value& x, float rate, std::uint64_t number) {
-  if (!builder.is_training() || rate == 0) return x;
-  return x * dropout_mask(builder, slice(x, 0, 0, 1), rate, number);
+// The products of all steps. The same elements of the input are dropped in each step (Gal and Ghahramani, 2016).
+Value input_products(LayerBuilder& builder, const RecurrentSettings& settings, const Weights& weights, const Value& x,
+                     const RecurrentDirection& direction) {
+  const float rate = settings.options.dropout;
+  if (!builder.is_training() || rate == 0) return dense(x, weights.kernel, weights.bias);
+  const Value first = slice(x, 0, 0, 1);
+  const std::int64_t gates = gate_count(settings.kind);
+  // Keras draws for each gate as soon as it does so for states.
+  if (settings.options.recurrent_dropout == 0 || gates == 1) {
+    return dense(x * dropout_mask(builder, first, rate, direction.draw_number), weights.kernel, weights.bias);
+  }
+  std::vector<Value> products;
+  for (std::int64_t gate = 0; gate < gates; ++gate) {
+    const std::uint64_t number =
+        gate == 0 ? direction.draw_number : direction.further_draws + static_cast<std::uint64_t>(gate) - 1;
+    const std::int64_t begin = gate * settings.units;
+    const std::int64_t end = begin + settings.units;
+    products.push_back(dense(x * dropout_mask(builder, first, rate, number), slice(weights.kernel, 1, begin, end),
+                             weights.bias ? MaybeValue(slice(*weights.bias, 0, begin, end)) : std::nullopt));
+  }
+  return concatenate(products, -1);
+}
+
+// For each gate, what is kept of the states of all steps. Empty where nothing is dropped.
+std::vector<Value> state_masks(LayerBuilder& builder, const RecurrentSettings& settings, const Value& products,
+                               const RecurrentDirection& direction) {
+  const float rate = settings.options.recurrent_dropout;
+  std::vector<Value> masks;
+  if (!builder.is_training() || rate == 0) return masks;
+  // Its shape alone is used.
+  const Value like = reshape(slice(slice(products, 0, 0, 1), 1, 0, settings.units), Shape{settings.units});
+  // After the draws for the inputs of three gates.
+  for (std::int64_t gate = 0; gate < gate_count(settings.kind); ++gate) {
+    masks.push_back(dropout_mask(builder, like, rate, direction.further_draws + 3 + static_cast<std::uint64_t>(gate)));
+  }
+  return masks;
 }
 
 void check_activation(std::string_view kind, Activation activation) {
@@ -137,18 +170,23 @@ RecurrentOutputs recurrent_outputs(LayerBuilder& builder, const RecurrentSetting
                                    const RecurrentInputs& inputs, const RecurrentDirection& direction) {
   const RecurrentOptions& options = settings.options;
   const Weights weights = weights_of(builder, settings, inputs.x.shape()[1], direction.prefix);
-  const Value x = dropped_input(builder, inputs.x, options.dropout, direction.draw_number);
-  const RecurrenceOutputs found = recurrence({.x = dense(x, weights.kernel, weights.bias),
-                                              .recurrent_kernel = weights.recurrent_kernel,
-                                              .recurrent_bias = weights.recurrent_bias,
-                                              .mask = inputs.mask,
-                                              .state = inputs.states.empty() ? MaybeValue() : inputs.states[0],
-                                              .cell = inputs.states.size() < 2 ? MaybeValue() : inputs.states[1]},
-                                             {.kind = cell_kind(settings.kind),
-                                              .activation = options.activation,
-                                              .recurrent_activation = options.recurrent_activation,
-                                              .is_reversed = direction.is_reversed,
-                                              .has_sequence = options.return_sequences});
+  const Value products = input_products(builder, settings, weights, inputs.x, direction);
+  const RecurrenceInputs steps = {.x = products,
+                                  .recurrent_kernel = weights.recurrent_kernel,
+                                  .recurrent_bias = weights.recurrent_bias,
+                                  .mask = inputs.mask,
+                                  .state = inputs.states.empty() ? MaybeValue() : inputs.states[0],
+                                  .cell = inputs.states.size() < 2 ? MaybeValue() : inputs.states[1]};
+  const RecurrenceOptions step_options = {.kind = cell_kind(settings.kind),
+                                          .activation = options.activation,
+                                          .recurrent_activation = options.recurrent_activation,
+                                          .is_reversed = direction.is_reversed,
+                                          .has_sequence = options.return_sequences};
+  const RecurrentStepOptions further = {.state_masks = state_masks(builder, settings, products, direction),
+                                        .resets_before = settings.kind == RecurrentKind::gru && !options.reset_after};
+  const bool is_plain = further.state_masks.empty() && !further.resets_before;
+  const RecurrenceOutputs found =
+      is_plain ? recurrence(steps, step_options) : recurrence_step_by_step(steps, step_options, further);
   // The output of a step is its state, so the last one is there without the sequence.
   RecurrentOutputs outputs = {.output = found.sequence ? *found.sequence : found.state, .states = {found.state}};
   if (found.cell) outputs.states.push_back(*found.cell);
@@ -161,6 +199,7 @@ void check_settings(std::string_view kind, const RecurrentSettings& settings) {
   check_activation(kind, options.activation);
   check_activation(kind, options.recurrent_activation);
   check_rate(kind, options.dropout);
+  check_rate(kind, options.recurrent_dropout);
   // An initializer fills a whole array, and this one is filled with given values.
   const bool has_forget_bias = settings.kind == RecurrentKind::lstm && options.use_bias && options.unit_forget_bias;
   if (!has_forget_bias || options.bias_initializer == Initializer::zeros()) return;
@@ -183,6 +222,9 @@ void write_settings(ConfigWriter& config, const RecurrentSettings& settings) {
   config.boolean("go_backwards", options.go_backwards);
   config.boolean("mask", options.takes_mask);
   config.number("dropout", options.dropout);
+  // Files of models without these options have the text of before there were any.
+  if (options.recurrent_dropout != 0) config.number("recurrent_dropout", options.recurrent_dropout);
+  if (settings.kind == RecurrentKind::gru && !options.reset_after) config.boolean("reset_after", false);
   config.text("kernel_initializer", options.kernel_initializer.name());
   config.text("recurrent_initializer", options.recurrent_initializer.name());
   config.text("bias_initializer", options.bias_initializer.name());
@@ -205,6 +247,8 @@ RecurrentSettings read_settings(RecurrentKind kind, ConfigReader& config) {
   options.go_backwards = config.boolean("go_backwards");
   options.takes_mask = config.boolean("mask");
   options.dropout = config.number("dropout");
+  if (config.has("recurrent_dropout")) options.recurrent_dropout = config.number("recurrent_dropout");
+  if (kind == RecurrentKind::gru && config.has("reset_after")) options.reset_after = config.boolean("reset_after");
   options.kernel_initializer = Initializer::from_name(config.text("kernel_initializer"));
   options.recurrent_initializer = Initializer::from_name(config.text("recurrent_initializer"));
   options.bias_initializer = Initializer::from_name(config.text("bias_initializer"));

@@ -10,6 +10,7 @@
 #include "holdfast/nn/layer_config.h"
 #include "holdfast/nn/recurrent_layers.h"
 #include "nn/graph/value_node.h"
+#include "nn/layers/noise/noise.h"
 
 namespace holdfast {
 
@@ -21,6 +22,8 @@ struct RecurrentDirection {
   std::string prefix = "cell/";   // of the names of its weights
   bool is_reversed = false;       // from the last step to the first; a sequence stays in the order of the steps
   std::uint64_t draw_number = 0;  // of its dropout, apart from that of the other direction
+  // The first of seven numbers for further draws: inputs of the gates after the first, and states of all gates.
+  std::uint64_t further_draws = kFirstFurtherMask + 1;
 };
 
 struct RecurrentInputs {

@@ -28,6 +28,7 @@
 #include "holdfast/data/table.h"
 #include "holdfast/data/table_encoder.h"
 #include "holdfast/data/text.h"
+#include "holdfast/data/tokens.h"
 #include "holdfast/nn/accuracy_metrics.h"
 #include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/activation_layer.h"

@@ -73,6 +73,7 @@
 #include "holdfast/nn/mean_squared_error.h"
 #include "holdfast/nn/merge_layers.h"
 #include "holdfast/nn/model.h"
+#include "holdfast/nn/models.h"
 #include "holdfast/nn/multi_head_attention.h"
 #include "holdfast/nn/noise_layers.h"
 #include "holdfast/nn/normalization.h"

@@ -129,6 +129,22 @@ TEST_F(TokenFiles, GiveTheSamplesAndTheDescriptionOfTheSameIdsInMemory) {
   }
 }
 
+// docs/data.md shows these lines.
+TEST(Tokens, AreReadAsThePageOfDataShows) {
+  const WorkInTemporaryFolder folder;
+  std::vector<std::uint16_t> ids;
+  for (int i = 0; i < 200'000; ++i) ids.push_back(static_cast<std::uint16_t>(i % 50'000));
+  std::ofstream("corpus.bin", std::ios::binary) << text_of_elements(ids);
+
+  const auto [training, validation] = open_raw_tokens("corpus.bin", {.dtype = DType::u16}).split(0.01);
+  const Dataset data = training.windows(1024, {.vocabulary = 50257});  // inputs i32 [1024], targets f32 [1024]
+
+  EXPECT_EQ(validation.size(), 2'000);
+  EXPECT_EQ(data.size(), 193);
+  EXPECT_EQ(data.inputs()[0], (ArraySpec{"ids", {1024}, DType::i32}));
+  EXPECT_EQ(data.targets()[0], (ArraySpec{"next", {1024}, DType::f32}));
+}
+
 // Another id, length or stride is other data.
 TEST(Tokens, AreDescribedByAllThatSamplesDependOn) {
   std::vector<std::int32_t> ids = counted_ids(12);

@@ -7,6 +7,8 @@ using namespace holdfast;
 namespace {
 
 constexpr std::int64_t kBatches = 8;
+constexpr std::int64_t kWords = 512;
+constexpr std::int64_t kWidth = 256;
 
 // Numbers in [0, 1) that cost almost nothing, since 131 million of them are needed.
 class Noise {
@@ -20,7 +22,53 @@ class Noise {
   std::uint64_t state_ = 1;
 };
 
+Value block(const Value& x) {
+  constexpr std::int64_t kHeads = 4;
+  const LayerNormalizationOptions norm = {.epsilon = 1e-5F};
+  const Value seen =
+      MultiHeadAttention{kHeads, kWidth / kHeads, {.use_causal_mask = true}}(LayerNormalization{norm}(x));
+  const Value middle = x + seen;
+  const Value wide =
+      Dense{4 * kWidth, {.activation = ActivationFunction::gelu_tanh()}}(LayerNormalization{norm}(middle));
+  return middle + Dense{kWidth}(wide);
+}
+
 }  // namespace
+
+Model measured_gpt() {
+  constexpr std::int64_t kLength = 128;
+  const Value ids = input({kLength}, {.dtype = DType::i32});
+  const ReversibleEmbedding words{kWords, kWidth, {.initializer = Initializer::random_normal(0, 0.02F)}};
+  const Value vectors = words(ids);
+  Value x = vectors + PositionEmbedding{kLength, {.initializer = Initializer::random_normal(0, 0.02F)}}(vectors);
+  for (int i = 0; i < 4; ++i) x = block(x);
+  return Model(ids, words.reverse(LayerNormalization{{.epsilon = 1e-5F}}(x)));
+}
+
+Model measured_lstm() {
+  const Value ids = input({64}, {.dtype = DType::i32});
+  Value x = Embedding{kWords, kWidth}(ids);
+  for (int i = 0; i < 2; ++i) x = LSTM{kWidth, {.return_sequences = true}}(x);
+  return Model(ids, Dense{kWords}(x));
+}
+
+Dataset measured_words(std::int64_t length, std::int64_t batch) {
+  Tensor words(Shape{kBatches * batch, length}, DType::i32);
+  Tensor next(Shape{kBatches * batch, length}, DType::i32);
+  Noise random;
+  for (std::int32_t& id : words.elements<std::int32_t>()) {
+    id = static_cast<std::int32_t>(random.next() * static_cast<float>(kWords));
+  }
+  for (std::int64_t i = 0; i < kBatches * batch; ++i) {
+    for (std::int64_t j = 0; j < length; ++j) {
+      // The last of them has the first one after it.
+      const auto at = static_cast<std::size_t>(i * length + j);
+      const auto after = static_cast<std::size_t>(i * length + (j + 1) % length);
+      next.elements<std::int32_t>()[at] = words.elements<std::int32_t>()[after];
+    }
+  }
+  return from_tensors(std::move(words), std::move(next));
+}
 
 Sequential measured_mlp(std::int64_t divisor) {
   return Sequential{Input{8000 / divisor},

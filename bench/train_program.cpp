@@ -1,5 +1,6 @@
-// train_program --model mlp|lenet5 [--optimizer adam|sgd] [--steps 20] [--batch 128] [--threads 1] [--shards 1]: trains
-// some steps in one process, through fit(), with data loading. bench/train measures it next to its peers.
+// train_program --model mlp|lenet5|gpt|lstm [--optimizer adam|sgd] [--steps 20] [--batch 128] [--threads 1] [--shards
+// 1]: trains some steps in one process, through fit(), with data loading. bench/train measures it next to its peers.
+// Models of sequences are trained with AdamW.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -51,21 +52,38 @@ class Times final : public Callback {
   std::vector<double> milliseconds_;
 };
 
-void train(const Arguments& arguments) {
+// A model with what trains it.
+struct Training {
+  Model model;
+  std::shared_ptr<const Optimizer> optimizer;
+  std::shared_ptr<const Loss> loss;
+  Dataset samples;
+};
+
+Training training(const Arguments& arguments) {
+  const auto of_classes = std::make_shared<SparseCategoricalCrossentropy>(CrossentropyOptions{.from_logits = true});
+  if (arguments.model == "gpt" || arguments.model == "lstm") {
+    const bool is_gpt = arguments.model == "gpt";
+    return {is_gpt ? measured_gpt() : measured_lstm(),
+            std::make_shared<AdamW>(AdamWOptions{.learning_rate = 3e-4F, .weight_decay = 0.1F}), of_classes,
+            measured_words(is_gpt ? 128 : 64, arguments.batch)};
+  }
   const bool is_mlp = arguments.model == "mlp";
+  std::shared_ptr<const Optimizer> optimizer = std::make_shared<Adam>(is_mlp ? 1e-4F : 1e-3F);
+  if (arguments.optimizer == "sgd") {
+    optimizer = std::make_shared<SGD>(SGDOptions{.learning_rate = 0.05F, .momentum = 0.9F});
+  }
+  if (!is_mlp) return {measured_lenet5(), optimizer, of_classes, measured_noise({28, 28, 1}, 10, arguments.batch)};
+  return {measured_mlp(), optimizer, std::make_shared<BinaryCrossentropy>(CrossentropyOptions{.from_logits = true}),
+          measured_noise({8000}, 2, arguments.batch)};
+}
+
+void train(const Arguments& arguments) {
   Replica replica = Replica::alone({.shards = arguments.shards, .threads_per_shard = arguments.threads});
-  const std::shared_ptr<const Optimizer> optimizer = arguments.optimizer == "sgd"
-                                                         ? std::shared_ptr<const Optimizer>(std::make_shared<const SGD>(
-                                                               SGDOptions{.learning_rate = 0.05F, .momentum = 0.9F}))
-                                                         : std::make_shared<const Adam>(is_mlp ? 1e-4F : 1e-3F);
-  const BinaryCrossentropy of_two({.from_logits = true});
-  const SparseCategoricalCrossentropy of_ten({.from_logits = true});
-  Trainer trainer(replica, is_mlp ? measured_mlp() : measured_lenet5(), *optimizer,
-                  is_mlp ? static_cast<const Loss&>(of_two) : of_ten);
-  const Dataset samples =
-      is_mlp ? measured_noise({8000}, 2, arguments.batch) : measured_noise({28, 28, 1}, 10, arguments.batch);
+  const Training training = ::training(arguments);
+  Trainer trainer(replica, training.model, *training.optimizer, *training.loss);
   const auto times = std::make_shared<Times>(arguments.steps);
-  trainer.fit(samples.repeat(1'000'000).batch(arguments.batch),
+  trainer.fit(training.samples.repeat(1'000'000).batch(arguments.batch),
               {.callbacks = {times}, .check_gradients = {.every = 0}});
   times->print();
 }
@@ -75,8 +93,9 @@ void train(const Arguments& arguments) {
 int main(int argc, char** argv) try {
   Arguments arguments;
   CLI::App app("Trains some steps; for bench/train.");
-  app.add_option("--model", arguments.model, "mlp or lenet5")->check(CLI::IsMember({"mlp", "lenet5"}));
-  app.add_option("--optimizer", arguments.optimizer, "adam or sgd")->check(CLI::IsMember({"adam", "sgd"}));
+  app.add_option("--model", arguments.model, "what is trained")->check(CLI::IsMember({"mlp", "lenet5", "gpt", "lstm"}));
+  app.add_option("--optimizer", arguments.optimizer, "adam or sgd, of mlp and lenet5")
+      ->check(CLI::IsMember({"adam", "sgd"}));
   app.add_option("--steps", arguments.steps, "steps in all")->check(CLI::PositiveNumber);
   app.add_option("--batch", arguments.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--threads", arguments.threads, "threads of a shard")->check(CLI::PositiveNumber);

@@ -64,8 +64,8 @@ void Lamb::update(std::int64_t step, std::span<float> parameters, std::span<cons
                                   .kept = static_cast<float>(kept_of(options_.weight_decay, rate))};
   const auto count = static_cast<std::int64_t>(parameters.size());
   const compute::VectorKernels& kernels = compute::vector_kernels();
-  compute::LambSums sums;
-  kernels.lamb_slots(numbers, count, gradients.data(), parameters.data(), slots[0].data(), slots[1].data(), sums);
+  const compute::LambSums sums =
+      kernels.lamb_slots(numbers, count, gradients.data(), parameters.data(), slots[0].data(), slots[1].data());
   // Where one of the norms is 0, the step is that of the learning rate alone.
   const double ratio = sums.parameters > 0 && sums.directions > 0 ? std::sqrt(sums.parameters / sums.directions) : 1.0;
   kernels.lamb_parameters(numbers, static_cast<float>(rate * ratio), count, slots[0].data(), slots[1].data(),

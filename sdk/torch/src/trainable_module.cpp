@@ -112,6 +112,8 @@ std::string AnyTrainableModule::arithmetic() const {
   text += fmt::format(", {} threads a shard", self.threads_per_shard);
   const bool is_computed_with = self.device || !self.optimizer || self.clipper;
   if (self.backend && is_computed_with) text += "; " + self.backend->description();
+  const std::string of_optimizer = self.optimizer ? "" : self.functions.optimizer->arithmetic();
+  if (!of_optimizer.empty()) text += ", " + of_optimizer;
   const char* const workspace = std::getenv(compute::kCublasWorkspaceVariable);
   if (self.device) text += fmt::format(", cuBLAS with {}", workspace == nullptr ? "no workspace" : workspace);
   return text;

@@ -302,7 +302,6 @@ TEST_F(InstructionSets, GiveTheSameStepsOfOptimizers) {
   });
 }
 
-// The sums have the order of the elements.
 TEST_F(InstructionSets, GiveTheSameStepsOfLamb) {
   expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
     const Floats gradients = normal_numbers(length, 1);
@@ -314,13 +313,11 @@ TEST_F(InstructionSets, GiveTheSameStepsOfLamb) {
                            .velocity_correction = 7,
                            .epsilon = 1e-7F,
                            .kept = 0.9F};
-    double squares = 0;
-    for (const float parameter : parameters) {
-      const auto decayed = static_cast<double>(parameter * step.kept);
-      squares += decayed * decayed;
-    }
-    LambSums sums;
-    kernels.lamb_slots(step, length, gradients.data(), parameters.data(), m.data(), v.data(), sums);
+    const double squares = sum_of_row(length, [&](std::int64_t i) {
+      const auto decayed = static_cast<double>(parameters[static_cast<std::size_t>(i)] * step.kept);
+      return decayed * decayed;
+    });
+    const LambSums sums = kernels.lamb_slots(step, length, gradients.data(), parameters.data(), m.data(), v.data());
     EXPECT_EQ(sums.parameters, squares);
     kernels.lamb_parameters(step, 0.3F, length, m.data(), v.data(), parameters.data());
     for (const Floats& part : {m, v}) parameters.insert(parameters.end(), part.begin(), part.end());

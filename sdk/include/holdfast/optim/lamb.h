@@ -8,9 +8,9 @@
 //   u = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon)
 //   w -= lr r u,  r = |w| / |u| with the norms over the whole array, or 1 where one of them is 0
 //
-// As in Keras, weight decay comes before that and is not part of u. Sums of squares are in double, in the order of the
-// elements, so the bits are the same on any number of replicas and threads. Threads share the arrays of a model, and
-// not the elements of an array. On a device, the host computes with copies of the arrays.
+// As in Keras, weight decay comes before that and is not part of u. Sums of squares are in double, in an order that
+// follows from the size of the array, so the bits are the same on any number of replicas and threads. Threads share the
+// arrays of a model, and not the elements of an array. On a device, the host computes with copies of the arrays.
 //
 //   Lamb{{.learning_rate = 2e-3F, .weight_decay = 0.01F}}
 
@@ -62,6 +62,8 @@ class Lamb : public Optimizer {
   // "momentum" (m) and "velocity" (v).
   std::vector<std::string> slot_names() const override;
   bool needs_whole_arrays() const override { return true; }
+  // The order of the sums: releases before it added squares element by element, which gave other bits.
+  std::string arithmetic() const override { return "LAMB's sums in lanes"; }
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
 

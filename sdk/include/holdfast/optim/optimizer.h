@@ -84,6 +84,10 @@ class Optimizer {
   // with padding after it, which is zero. Different arrays may be updated by several threads at once.
   virtual bool needs_whole_arrays() const { return false; }
 
+  // What names the present formulas and orders of sums, once they gave other bits in an earlier version of this class;
+  // empty until then. A run refuses to resume with another text, unless accept_other_arithmetic is set.
+  virtual std::string arithmetic() const { return {}; }
+
   // What the elements of a slot begin with. Padding begins with zeros all the same.
   virtual float initial_value_of_slot(std::size_t slot) const;
 

@@ -90,7 +90,8 @@ std::string ModelTrainable::configuration() const {
 
 std::string ModelTrainable::arithmetic() const {
   HOLDFAST_ASSERT(!workers_.empty());
-  return workers_.front().program->arithmetic();
+  const std::string of_optimizer = given_optimizer_->arithmetic();
+  return workers_.front().program->arithmetic() + (of_optimizer.empty() ? "" : ", " + of_optimizer);
 }
 
 void ModelTrainable::prepare(const Workers& workers) {

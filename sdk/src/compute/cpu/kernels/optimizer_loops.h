@@ -4,6 +4,7 @@
 
 #include "compute/arithmetic/element_functions.h"
 #include "compute/arithmetic/gradient_clipping.h"
+#include "compute/arithmetic/lanes.h"
 #include "compute/arithmetic/optimizers.h"
 #include "compute/arithmetic/update_rules.h"
 #include "compute/cpu/kernels/vector_kernels.h"
@@ -37,81 +38,65 @@ void sgd(const SgdStep& step, std::int64_t count, const float* gradients, float*
   }
 }
 
-// Squares that are added in the order of the elements, so that each addition waits for the one before it.
-struct LambSquares {
-  static constexpr std::int64_t kTogether = 16;
+// Roots and divisions leave the processor no place to look far ahead itself, so memory for later elements is asked for.
+// Beyond the end of an array nothing happens.
+template <class... Arrays>
+void fetch_ahead(std::int64_t begin, const Arrays*... arrays) {
+  constexpr std::int64_t kAhead = 512;
+  (__builtin_prefetch(arrays + begin + kAhead), ...);
+}
 
-  double parameters[kTogether] = {};
-  double directions[kTogether] = {};
+// Sums of squares in the order of lanes.h.
+struct LambLanes {
+  double parameters[kLanes] = {};
+  double directions[kLanes] = {};
 };
 
-HOLDFAST_HOST_DEVICE inline void lamb_squares(const LambStep& step, std::int64_t count, const float* gradients,
-                                              const float* parameters, float* momenta, float* velocities,
-                                              LambSquares& squares) {
+// Up to kLanes elements, one for each lane.
+HOLDFAST_HOST_DEVICE inline void lamb_lanes(const LambStep& step, std::int64_t count, const float* gradients,
+                                            const float* parameters, float* momenta, float* velocities,
+                                            LambLanes& lanes) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     lamb_slots(step, gradients[i], momenta[i], velocities[i]);
     const double direction = static_cast<double>(lamb_direction(step, momenta[i], velocities[i]));
     const double parameter = static_cast<double>(parameters[i] * step.kept);
-    squares.directions[i] = direction * direction;
-    squares.parameters[i] = parameter * parameter;
+    lanes.directions[i] += direction * direction;
+    lanes.parameters[i] += parameter * parameter;
   }
 }
 
-HOLDFAST_HOST_DEVICE inline void add_squares(const LambSquares& squares, std::int64_t count, LambSums& sums) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    sums.parameters += squares.parameters[i];
-    sums.directions += squares.directions[i];
-  }
-}
-
-#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
-// A processor with vectors of 512 bits in flight adds two doubles more slowly, and the additions take the most time:
-// 1.35 ns an element, and 0.96 ns with 256 bits (Intel Xeon with AMX, 2026-11-27).
-#define HOLDFAST_VECTORS_OF_256_BITS __attribute__((target("prefer-vector-width=256")))
-#else
-#define HOLDFAST_VECTORS_OF_256_BITS
-#endif
-
-// While the squares of a block are added, those of the next one are computed, and memory for later ones is on its way.
-HOLDFAST_VECTORS_OF_256_BITS void lamb_slots_of_all(const LambStep& step, std::int64_t count, const float* gradients,
-                                                    const float* parameters, float* momenta, float* velocities,
-                                                    LambSums& sums) {
-  constexpr std::int64_t kTogether = LambSquares::kTogether;
-  constexpr std::int64_t kAhead = 512;  // elements; the additions leave the processor no place to look as far itself
+LambSums lamb_slots_of_all(const LambStep& step, std::int64_t count, const float* gradients, const float* parameters,
+                           float* momenta, float* velocities) {
   const LambStep same = step;
-  LambSums own = sums;
-  LambSquares squares[2];
+  LambLanes lanes;
   std::int64_t begin = 0;
-  int now = 0;
-  for (; begin + kTogether <= count; begin += kTogether) {
-    // Beyond the end nothing happens.
-    for (const float* const array :
-         {gradients, parameters, static_cast<const float*>(momenta), static_cast<const float*>(velocities)}) {
-      __builtin_prefetch(array + begin + kAhead);
-    }
-    lamb_squares(same, kTogether, gradients + begin, parameters + begin, momenta + begin, velocities + begin,
-                 squares[now]);
-    now = 1 - now;
-    // Zeros before the first block, which change no sum of squares.
-    add_squares(squares[now], kTogether, own);
+  for (; begin + kLanes <= count; begin += kLanes) {
+    fetch_ahead(begin, gradients, parameters, momenta, velocities);
+    lamb_lanes(same, kLanes, gradients + begin, parameters + begin, momenta + begin, velocities + begin, lanes);
   }
-  add_squares(squares[1 - now], kTogether, own);
-  lamb_squares(same, count - begin, gradients + begin, parameters + begin, momenta + begin, velocities + begin,
-               squares[now]);
-  add_squares(squares[now], count - begin, own);
-  sums = own;
+  lamb_lanes(same, count - begin, gradients + begin, parameters + begin, momenta + begin, velocities + begin, lanes);
+  const auto add = [](double sum, double value) { return sum + value; };
+  combine_pairs<kLanes / 2>(lanes.parameters, add);
+  combine_pairs<kLanes / 2>(lanes.directions, add);
+  return {.parameters = lanes.parameters[0], .directions = lanes.directions[0]};
 }
-
-#undef HOLDFAST_VECTORS_OF_256_BITS
 
 void lamb_parameters(const LambStep& step, float scale, std::int64_t count, const float* momenta,
                      const float* velocities, float* parameters) {
   const LambStep same = step;
+  const auto move = [&](std::int64_t begin, std::int64_t some) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    parameters[i] = parameters[i] * same.kept - scale * lamb_direction(same, momenta[i], velocities[i]);
+    for (std::int64_t i = begin; i < begin + some; ++i) {
+      parameters[i] = parameters[i] * same.kept - scale * lamb_direction(same, momenta[i], velocities[i]);
+    }
+  };
+  std::int64_t begin = 0;
+  for (; begin + kLanes <= count; begin += kLanes) {
+    fetch_ahead(begin, momenta, velocities, parameters);
+    move(begin, kLanes);
   }
+  move(begin, count - begin);
 }
 
 // The functions of element programs, as formulas of rules call them.

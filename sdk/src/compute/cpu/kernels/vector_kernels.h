@@ -162,9 +162,9 @@ struct VectorKernels {
   void (*sgd)(const SgdStep& step, std::int64_t count, const float* gradients, float* parameters, float* velocity);
 
   // LAMB in two passes: the slots are moved, and the squares of the decayed parameters and of the directions are added
-  // to `sums` in the order of the elements. Then the parameters decay and make a step of `scale` times the directions.
-  void (*lamb_slots)(const LambStep& step, std::int64_t count, const float* gradients, const float* parameters,
-                     float* momenta, float* velocities, LambSums& sums);
+  // in the order of lanes.h. Then the parameters decay and make a step of `scale` times the directions.
+  LambSums (*lamb_slots)(const LambStep& step, std::int64_t count, const float* gradients, const float* parameters,
+                         float* momenta, float* velocities);
   void (*lamb_parameters)(const LambStep& step, float scale, std::int64_t count, const float* momenta,
                           const float* velocities, float* parameters);
 

@@ -21,6 +21,11 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
     CLI::Option* const labels = app.add_option("--labels", options.labels, "IDX file of labels");
     app.add_option("--images", options.images, "IDX file of 28 x 28 images (default: draw digits)")->needs(labels);
   }
+  if (options.takes_text) {
+    app.add_option("--text", options.text, "text file (default: draw sentences)");
+    app.add_flag("--bytes", options.reads_bytes, "read bytes and not characters of UTF-8");
+    app.add_option("--batch", options.batch, "samples of a step")->check(CLI::PositiveNumber);
+  }
   if (!options.models.empty()) {
     app.add_option("--model", options.model, "the model that is trained")->check(CLI::IsMember(options.models));
   }

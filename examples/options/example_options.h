@@ -20,6 +20,11 @@ struct ExampleOptions {
   bool takes_images = false;
   std::string images{};
   std::string labels{};
+  // A text file, and the samples of a batch. An example that learns text takes them if `takes_text`.
+  bool takes_text = false;
+  std::string text{};
+  bool reads_bytes = false;  // whether ids stand for bytes and not for characters
+  std::int64_t batch = 32;
   // The models that --model may name, if an example has several. `model` is the default.
   std::vector<std::string> models{};
   std::string model{};
@@ -29,9 +34,8 @@ struct ExampleOptions {
 };
 
 // Reads --replicas, --devices, --shards, --steps, --seed, --run-dir, --report, --inject and, where the example has
-// them, --images, --labels, --model and --keep-features into `options`. Returns the exit code of a program that is to
-// end now: after
-// --help, or after an error, which is printed.
+// them, --images, --labels, --text, --bytes, --batch, --model and --keep-features into `options`. Returns the exit code
+// of a program that is to end now: after --help, or after an error, which is printed.
 std::optional<int> read_options(int argc, char** argv, ExampleOptions& options);
 
 // Prints and writes the steps of the run, `results` and the digest of the weights as JSON. Only the primary replica

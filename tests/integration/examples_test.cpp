@@ -78,6 +78,53 @@ INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples,
                          testing::Values("best_epoch", "custom_layer", "residual", "transfer", "two_towers"),
                          [](const auto& example) { return example.param; });
 
+// On a text of its own; the next test has a real one. What the models write is a function of the weights.
+class TextExamples : public testing::TestWithParam<std::string> {};
+
+TEST_P(TextExamples, HaveOneDigestAndWriteOneTextOnAnyNumberOfReplicasAndAfterKills) {
+  std::vector<std::vector<std::string>> runs = {
+      {"--replicas", "1"}, {"--replicas", "2", "--inject", "rank=1,step=7,fault=kill"}, {"--replicas", "4"}};
+  if (GetParam() == "gpt") runs.push_back({"--replicas", "2", "--inject", "rank=0,step=9,fault=kill,phase=update"});
+  std::vector<std::string> found;
+  for (const std::vector<std::string>& run : runs) {
+    const TemporaryFolder folder;
+    std::vector<std::string> arguments = {"--model", GetParam(),  "--steps",      "12",       "--batch",
+                                          "8",       "--run-dir", folder / "run", "--report", folder / "report"};
+    arguments.insert(arguments.end(), run.begin(), run.end());
+    const ProgramResult result = run_program(built_program("text"), arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const std::size_t written = result.output.find("--- temperature");
+    ASSERT_NE(written, std::string::npos) << result.output;
+    found.push_back(read_file(folder / "report") + result.output.substr(written, 450));
+    const bool has_fired = std::filesystem::exists(folder / "run/faults");
+    EXPECT_EQ(has_fired, run.size() > 2) << result.output;
+  }
+
+  EXPECT_NE(found[0].find("\"steps\": 12"), std::string::npos) << found[0];
+  for (const std::string& each : found) EXPECT_EQ(each, found[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, TextExamples, testing::Values("gpt", "lstm"),
+                         [](const auto& example) { return example.param; });
+
+TEST(TextExample, LearnsARealText) {
+  const char* data = std::getenv("HOLDFAST_TEST_DATA");
+  const std::string text = data == nullptr ? "" : std::string(data) + "/text/tinyshakespeare.txt";
+  if (text.empty() || !std::filesystem::exists(text)) {
+    GTEST_SKIP() << "HOLDFAST_TEST_DATA has no text/tinyshakespeare.txt: there is no real text";
+  }
+  const TemporaryFolder folder;
+
+  const ProgramResult result = run_program(built_program("text"),
+                                           {"--text", text, "--replicas", "2", "--steps", "80", "--seed", "1",
+                                            "--run-dir", folder / "run", "--report", folder / "report.json"},
+                                           std::chrono::minutes(10));
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  // The entropy of single characters of this text is 3.3; a model that looks at what came before is better.
+  EXPECT_LT(report_of(folder).at("validation_loss").get<double>(), 2.9) << result.output;
+}
+
 // Two Trainers of 20 steps each. The fault strikes in the first one.
 TEST(Transfer, KeepsTheFeaturesOfFrozenLayersOnAnyNumberOfReplicasAndAfterKills) {
   const std::string alone = report_of("transfer", {"--replicas", "1", "--keep-features"});

@@ -49,7 +49,7 @@ const std::vector<Rooms> kRooms = {
      {"stages", "skipped", "sources", "lengths", "pictures", "files", "tables", "cache", "batches"},
      "data/"},
     {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
-    {"sdk/src/nn", {"graph", "operations", "plan", "layers", "losses", "model", "program"}, "nn/"},
+    {"sdk/src/nn", {"graph", "operations", "plan", "layers", "losses", "model", "program", "models"}, "nn/"},
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},
 };
 

@@ -84,7 +84,7 @@ TEST(TrainingPage, ShowsTheExampleProgramsAsTheyAreBuilt) {
 // A newcomer with a CSV file should need no more than this.
 TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   const std::vector<std::string> blocks = code_in("docs/data.md");
-  ASSERT_EQ(blocks.size(), 8U);
+  ASSERT_EQ(blocks.size(), 9U);
 
   const std::string program = example("tabular");
   EXPECT_EQ(blocks[0], program.substr(program.find("#include")));
@@ -96,9 +96,11 @@ TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   EXPECT_NE(files.find(blocks[4]), std::string::npos) << blocks[4];
   const std::string texts = read_file(source_folder() + "/tests/unit/data/tables/text_encoder_test.cpp");
   EXPECT_NE(texts.find(blocks[5]), std::string::npos) << blocks[5];
+  const std::string tokens = read_file(source_folder() + "/tests/unit/data/files/tokens_test.cpp");
+  EXPECT_NE(tokens.find(blocks[6]), std::string::npos) << blocks[6];
   const std::string sequences = read_file(source_folder() + "/tests/unit/train/fit/sequences_test.cpp");
-  EXPECT_NE(sequences.find(blocks[6]), std::string::npos) << blocks[6];
   EXPECT_NE(sequences.find(blocks[7]), std::string::npos) << blocks[7];
+  EXPECT_NE(sequences.find(blocks[8]), std::string::npos) << blocks[8];
 }
 
 TEST(DataPage, ShowsTheExampleOfPicturesAsItIsBuilt) {

@@ -28,6 +28,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct MultiHeadAttentionOptions {
   // Where the weights of all projections begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
+  // Where the kernel of the last projection begins. Empty: as the others. Keras has no such option, and needs none to
+  // read the weights.
+  std::optional<Initializer> output_initializer = {};
   // Penalties on their size, none by default; see regularizer.h.
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};

@@ -71,6 +71,14 @@ OpenFileArray::OpenFileArray(FileSystem& files, const FileArray& array)
   file_ = files.open_for_reading(array.path);
 }
 
+OpenFileArray::OpenFileArray(RawElements elements, Shape shape, DType dtype)
+    : label_(std::move(elements.label)),
+      file_(std::move(elements.file)),
+      offset_(elements.offset),
+      stored_(elements.dtype),
+      dtype_(dtype),
+      shape_(std::move(shape)) {}
+
 void OpenFileArray::read(std::int64_t row, std::int64_t rows, std::span<std::byte> to) const {
   const std::uint64_t row_elements =
       shape_[0] == 0 ? 0 : static_cast<std::uint64_t>(shape_.element_count() / shape_[0]);
@@ -98,10 +106,11 @@ void OpenFileArray::read(std::int64_t row, std::int64_t rows, std::span<std::byt
 }
 
 // For short rows the call would take longer than it saves.
-void OpenFileArray::expect(std::int64_t row) const {
+void OpenFileArray::expect(std::int64_t row, std::int64_t rows) const {
   constexpr std::uint64_t kLeastBytes = 16U << 10;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(shape_.element_count() / shape_[0]) * size_bytes(stored_);
-  if (bytes >= kLeastBytes) file_->start_reading(offset_ + static_cast<std::uint64_t>(row) * bytes, bytes);
+  const std::uint64_t row_bytes = static_cast<std::uint64_t>(shape_.element_count() / shape_[0]) * size_bytes(stored_);
+  const std::uint64_t bytes = row_bytes * static_cast<std::uint64_t>(rows);
+  if (bytes >= kLeastBytes) file_->start_reading(offset_ + static_cast<std::uint64_t>(row) * row_bytes, bytes);
 }
 
 Digest OpenFileArray::digest() const {

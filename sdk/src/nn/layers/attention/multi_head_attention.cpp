@@ -28,7 +28,11 @@ class Projections {
   Value to_heads(const std::string& name, const Value& x, std::int64_t heads, std::int64_t dim) {
     const std::int64_t steps = x.shape()[0];
     const std::int64_t width = x.shape()[1];
-    const Value columns = projected(name, x, {width, heads, dim}, {heads, dim}, {.in = width, .out = heads * dim});
+    const Value columns = projected(name, x,
+                                    {.kernel_shape = {width, heads, dim},
+                                     .bias_shape = {heads, dim},
+                                     .fans = {.in = width, .out = heads * dim},
+                                     .initializer = options_.kernel_initializer});
     return reshape(columns, std::vector<std::int64_t>{steps, heads, dim});
   }
 
@@ -37,20 +41,31 @@ class Projections {
     const std::int64_t heads = x.shape()[1];
     const std::int64_t dim = x.shape()[2];
     const Value columns = reshape(x, std::vector<std::int64_t>{x.shape()[0], heads * dim});
-    return projected("output_dense", columns, {heads, dim, width}, {width}, {.in = heads * dim, .out = width});
+    return projected("output_dense", columns,
+                     {.kernel_shape = {heads, dim, width},
+                      .bias_shape = {width},
+                      .fans = {.in = heads * dim, .out = width},
+                      .initializer = options_.output_initializer.value_or(options_.kernel_initializer)});
   }
 
  private:
-  Value projected(const std::string& name, const Value& x, const Shape& kernel_shape, const Shape& bias_shape,
-                  const Fans& fans) {
+  struct Projection {
+    Shape kernel_shape;
+    Shape bias_shape;
+    Fans fans;
+    Initializer initializer;  // of the kernel
+  };
+
+  Value projected(const std::string& name, const Value& x, const Projection& projection) {
+    const Fans& fans = projection.fans;
     const Value kernel =
-        limited(builder_, builder_.parameter(name + "/kernel", kernel_shape, options_.kernel_initializer, fans),
+        limited(builder_, builder_.parameter(name + "/kernel", projection.kernel_shape, projection.initializer, fans),
                 options_.kernel_regularizer, options_.kernel_constraint);
     // The parameter keeps Keras's axes, so that weights can be exchanged. Only this view is a matrix.
     const Value matrix = reshape(kernel, std::vector<std::int64_t>{fans.in, fans.out});
     if (!options_.use_bias) return dense(x, matrix, std::nullopt);
     const Value bias =
-        limited(builder_, builder_.parameter(name + "/bias", bias_shape, options_.bias_initializer, fans),
+        limited(builder_, builder_.parameter(name + "/bias", projection.bias_shape, options_.bias_initializer, fans),
                 options_.bias_regularizer, options_.bias_constraint);
     return dense(x, matrix, reshape(bias, std::vector<std::int64_t>{fans.out}));
   }
@@ -87,6 +102,8 @@ void write_options(ConfigWriter& config, const MultiHeadAttentionOptions& option
   config.boolean("return_attention_scores", options.return_attention_scores);
   config.text("kernel_initializer", options.kernel_initializer.name());
   config.text("bias_initializer", options.bias_initializer.name());
+  // Files from before there was this option do not have it, and their text must stay.
+  if (options.output_initializer) config.text("output_initializer", options.output_initializer->name());
   write_limits(config, "kernel", options.kernel_regularizer, options.kernel_constraint);
   write_limits(config, "bias", options.bias_regularizer, options.bias_constraint);
 }
@@ -101,6 +118,9 @@ void read_options(ConfigReader& config, MultiHeadAttentionOptions& options) {
   options.return_attention_scores = config.boolean("return_attention_scores");
   options.kernel_initializer = Initializer::from_name(config.text("kernel_initializer"));
   options.bias_initializer = Initializer::from_name(config.text("bias_initializer"));
+  if (config.has("output_initializer")) {
+    options.output_initializer = Initializer::from_name(config.text("output_initializer"));
+  }
   options.kernel_regularizer = read_regularizer(config, "kernel_regularizer");
   options.bias_regularizer = read_regularizer(config, "bias_regularizer");
   options.kernel_constraint = read_constraint(config, "kernel_constraint");

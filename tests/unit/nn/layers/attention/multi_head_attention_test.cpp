@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/nn/sequential.h"
@@ -107,6 +109,27 @@ TEST(MultiHeadAttention, GoesThroughAFile) {
 
   EXPECT_EQ(read.graph(), model.graph());
   EXPECT_EQ(read.parameters().float_count(), model.parameters().float_count());
+}
+
+// GPT-2 begins with smaller numbers there.
+TEST(MultiHeadAttention, BeginsTheLastProjectionWithAnInitializerOfItsOwn) {
+  const Value x = input({3, 4});
+  const Model usual(x, MultiHeadAttention{2, 3}(x));
+  const Model model(x, MultiHeadAttention{2, 3, {.output_initializer = Initializer::constant(7)}}(x));
+  ASSERT_EQ(model.parameters().entries()[6].name, "multi_head_attention/output_dense/kernel");
+
+  const std::vector<float> before = initial_parameters(usual), after = initial_parameters(model);
+
+  for (std::size_t entry = 0; entry < 8; ++entry) {
+    const std::span<const float> numbers = model.parameters().view(after, entry);
+    if (entry == 6) {
+      EXPECT_TRUE(std::ranges::all_of(numbers, [](float number) { return number == 7; }));
+    } else {
+      EXPECT_TRUE(std::ranges::equal(numbers, usual.parameters().view(before, entry))) << entry;
+    }
+  }
+  EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
+  EXPECT_EQ(usual.graph().find("output_initializer"), std::string::npos);
 }
 
 TEST(MultiHeadAttention, SaysWhatItNeeds) {

@@ -111,8 +111,8 @@ def test_tensorboard_shows_the_layers_of_the_model(undisturbed):
     assert nodes == [("input", "Input", []), ("dense", "Dense", ["input"]), ("dense_1", "Dense", ["dense"])]
 
 
-def test_the_program_of_tensorboard_reads_all_files_without_a_warning(undisturbed):
-    inspect = [sys.executable, "-m", "tensorboard.main", "--inspect", "--logdir", str(undisturbed / "tensorboard")]
+def expect_tensorboard_reads(run):
+    inspect = [sys.executable, "-m", "tensorboard.main", "--inspect", "--logdir", str(run / "tensorboard")]
     result = subprocess.run(inspect, capture_output=True, text=True, timeout=300)
 
     assert result.returncode == 0, result.stderr
@@ -120,6 +120,10 @@ def test_the_program_of_tensorboard_reads_all_files_without_a_warning(undisturbe
     assert not [line for line in ours if "warn" in line.lower() or "error" in line.lower()], result.stderr
     for part in ("train", "validation", "steps", "weights", "added", "graph"):
         assert f"tensorboard/{part}" in result.stdout
+
+
+def test_the_program_of_tensorboard_reads_all_files_without_a_warning(undisturbed):
+    expect_tensorboard_reads(undisturbed)
 
 
 @pytest.mark.parametrize("faults", [
@@ -138,6 +142,7 @@ def test_a_recovery_neither_repeats_nor_loses_an_epoch(faults, undisturbed, tmp_
         assert points(tmp_path / "run", part) == points(undisturbed, part)
     for part in ("steps", "weights", "added"):
         assert shown(tmp_path / "run", part) == shown(undisturbed, part), part
+    expect_tensorboard_reads(tmp_path / "run")
 
 
 def test_a_start_continues_the_logs_from_its_savepoint(undisturbed, tmp_path):

@@ -1,5 +1,5 @@
-// Trains a small model for a few epochs on one of 24 pipelines of data, which have all sources and stages among them,
-// with all callbacks. For deaths at any moment: what is left depends on the pipeline alone.
+// Trains a small model for a few epochs on one of 24 pipelines of data, which have most sources and stages among them,
+// with most callbacks. For deaths at any moment: what is left depends on the pipeline alone.
 //
 //   pipelines_program --make DATA                                 writes the files that pipelines read
 //   pipelines_program --run-dir DIR --data DATA --pipeline N      N from 0 to 23

@@ -120,5 +120,211 @@ TEST(ModuleTraining, KeepsArraysAtTheBeginningsOfCacheLines) {
   }
 }
 
+// ---- What a user gives in other forms
+
+// The parameters after one epoch of a plain program of LibTorch, by the names of the state.
+template <class Forward>
+void expect_plain_epoch(AnyTrainableModule& model, nn::Module& net, std::unique_ptr<optim::Optimizer> optimizer,
+                        const Forward& loss_of_batch) {
+  for (std::int64_t step = 0; step < kBatches; ++step) {
+    optimizer->zero_grad();
+    loss_of_batch(step * kBatch).backward();
+    optimizer->step();
+  }
+  const std::map<std::string, std::span<float>> spans = spans_of(model);
+  for (const auto& parameter : net.named_parameters()) {
+    const std::span<float> values = spans.at("model/" + with_slashes(parameter.key()));
+    EXPECT_TRUE(same_bits(values, parameter.value())) << parameter.key() << difference(values, parameter.value());
+  }
+}
+
+nn::Sequential small_sequential() {
+  return nn::Sequential(nn::Linear(16, 8), nn::ReLU(), nn::Linear(8, 3));
+}
+
+// Sequential is a holder, as TORCH_MODULE makes them.
+TEST(ModuleTraining, TrainsASequentialAsAPlainProgramDoes) {
+  const auto make_optimizer = [](nn::SequentialImpl& net) {
+    return std::make_unique<optim::SGD>(net.parameters(), optim::SGDOptions(0.1).momentum(0.9));
+  };
+  TrainableOptions<nn::Sequential> options{
+      .module = small_sequential,
+      .inputs = {{.name = "x", .shape = {16}}},
+      .targets = {{.name = "y", .shape = {}, .dtype = DType::i64}},
+      .loss = [](const at::Tensor& output,
+                 const Batch& batch) { return ::torch::cross_entropy_loss(output, batch.target()); },
+      .optimizer = make_optimizer};
+  TrainableModule<nn::Sequential> model(std::move(options));
+  fit(model, 1, 1);
+
+  ::torch::manual_seed(seed_of_initial_parameters(kSeed));
+  nn::Sequential net = small_sequential();
+  std::vector<float> x = features();
+  std::vector<std::int64_t> y = labels();
+  expect_plain_epoch(model, *net, make_optimizer(*net), [&](std::int64_t first) {
+    const at::Tensor input = at::from_blob(x.data() + first * 16, {kBatch, 16}, at::kFloat);
+    return ::torch::cross_entropy_loss(net->forward(input), at::from_blob(y.data() + first, {kBatch}, at::kLong));
+  });
+}
+
+// Words and numbers in, a class and a number out.
+struct TwoTowers : nn::Module {
+  std::vector<at::Tensor> forward(const at::Tensor& numbers, const at::Tensor& words) {
+    const at::Tensor both = ::torch::cat({numbers, table(words).flatten(1)}, 1);
+    return {kind(both), amount(both).squeeze(1)};
+  }
+  static at::Tensor loss(const at::Tensor& kinds, const at::Tensor& amounts, const at::Tensor& kind,
+                         const at::Tensor& amount) {
+    return ::torch::cross_entropy_loss(kinds, kind) + ::torch::mse_loss(amounts, amount);
+  }
+
+  nn::Embedding table = register_module("table", nn::Embedding(5, 4));
+  nn::Linear kind = register_module("kind", nn::Linear(16 + 2 * 4, 3));
+  nn::Linear amount = register_module("amount", nn::Linear(16 + 2 * 4, 1));
+};
+
+TEST(ModuleTraining, TakesSeveralInputsAndTargetsOfTheirTypesByName) {
+  constexpr std::int64_t kSamples = kBatch * kBatches;
+  std::vector<std::int32_t> words;
+  for (std::int64_t i = 0; i < 2 * kSamples; ++i) words.push_back(static_cast<std::int32_t>(i * 7 % 5));
+  std::vector<float> amounts;
+  for (std::int64_t i = 0; i < kSamples; ++i) amounts.push_back(static_cast<float>(i % 9) / 4);
+  const auto make_optimizer = [](TwoTowers& net) { return std::make_unique<optim::Adam>(net.parameters(), 1e-2); };
+  TrainableOptions<TwoTowers> options{
+      .inputs = {{.name = "numbers", .shape = {16}}, {.name = "words", .shape = {2}, .dtype = DType::i32}},
+      .targets = {{.name = "kind", .shape = {}, .dtype = DType::i64}, {.name = "amount", .shape = {}}},
+      .forward = [](TwoTowers& net,
+                    const Batch& batch) { return Outputs(net.forward(batch.input("numbers"), batch.input("words"))); },
+      .loss =
+          [](const Outputs& outputs, const Batch& batch) {
+            EXPECT_EQ(batch.input("words").scalar_type(), at::kInt);
+            EXPECT_EQ(batch.target("kind").scalar_type(), at::kLong);
+            return TwoTowers::loss(outputs[0], outputs[1], batch.target("kind"), batch.target("amount"));
+          },
+      .optimizer = make_optimizer};
+  TrainableModule<TwoTowers> model(std::move(options));
+  Replica replica = Replica::alone({.seed = kSeed});
+  Trainer trainer(replica, model);
+  const Dataset samples =
+      from_tensors({{"numbers", Tensor({kSamples, 16}, features())}, {"words", Tensor({kSamples, 2}, words)}},
+                   {{"kind", Tensor({kSamples}, labels())}, {"amount", Tensor({kSamples}, amounts)}});
+  trainer.fit(samples.batch(kBatch), {.epochs = 1});
+
+  ::torch::manual_seed(seed_of_initial_parameters(kSeed));
+  TwoTowers net;
+  std::vector<float> x = features();
+  std::vector<std::int64_t> y = labels();
+  expect_plain_epoch(model, net, make_optimizer(net), [&](std::int64_t first) {
+    const std::vector<at::Tensor> outputs = net.forward(at::from_blob(x.data() + first * 16, {kBatch, 16}, at::kFloat),
+                                                        at::from_blob(words.data() + first * 2, {kBatch, 2}, at::kInt));
+    return TwoTowers::loss(outputs[0], outputs[1], at::from_blob(y.data() + first, {kBatch}, at::kLong),
+                           at::from_blob(amounts.data() + first, {kBatch}, at::kFloat));
+  });
+}
+
+// ---- Buffers and what is kept elsewhere
+
+// Its buffer is the mean over the samples that it was last called with.
+struct KeepsMean : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    if (is_training()) mean.copy_(x.detach().mean(0));
+    return Net::forward(x);
+  }
+  ::torch::Tensor mean = register_buffer("mean", ::torch::zeros({16}));
+};
+
+// Six samples on four shards: one, two, one and two of them. Means of shards count by their samples, so that the result
+// is the mean over the batch, which is computed here in f64.
+TEST(ModuleTraining, WeighsBuffersOfShardsByTheirSamples) {
+  TrainableModule<KeepsMean> model(options_of<KeepsMean>(sgd<KeepsMean>()));
+  fit(model, 4, 1, {.steps = 1});
+
+  const std::vector<float> x = features();
+  const std::span<float> mean = spans_of(model).at("model/mean");
+  for (std::size_t i = 0; i < 16; ++i) {
+    double sum = 0;
+    for (std::size_t sample = 0; sample < kBatch; ++sample) sum += static_cast<double>(x[sample * 16 + i]);
+    EXPECT_NEAR(mean[i], sum / kBatch, 1e-6) << i;
+  }
+}
+
+TEST(ModuleTraining, CountsBatchesAsAPlainProgramDoes) {
+  TrainableModule<Net> model(options_of<Net>(sgd<Net>()));
+  fit(model);
+  const auto [net, optimizer] = plain_training<Net>(sgd<Net>());
+
+  const at::Tensor counted = dynamic_cast<Net&>(*model.module()).norm->num_batches_tracked;
+  EXPECT_EQ(counted.item<std::int64_t>(), net->norm->num_batches_tracked.item<std::int64_t>());
+}
+
+// Behaves in the first steps, in which a shard is computed twice.
+struct RemembersLater : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    calls += is_training() ? 1 : 0;
+    return Net::forward(calls > 20 ? x * static_cast<double>(calls) : x);
+  }
+  int calls = 0;
+};
+
+TEST(ModuleTraining, RefusesWhatAModuleKeepsFromALaterStepOnByTheChecksOfGradients) {
+  TrainableModule<RemembersLater> model(options_of<RemembersLater>(sgd<RemembersLater>()));
+  Replica replica = Replica::alone({.seed = kSeed});
+  Trainer trainer(replica, model);
+  try {
+    trainer.fit(data().batch(kBatch), {.epochs = kEpochs, .check_gradients = {.every = 1}});
+    FAIL() << "a module that remembers its calls was trained to the end";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("gradients"));
+  }
+}
+
+// ---- Limits
+
+struct HasTable : Net {
+  ::torch::Tensor table = register_buffer("table", ::torch::zeros({1 << 18}, ::torch::kLong));
+};
+
+TEST(ModuleTraining, RefusesLargeConstantsAndAverages) {
+  EXPECT_THAT(refusal(options_of<HasTable>(sgd<HasTable>())),
+              HasSubstr("2097152 bytes of buffers that are not f32, and savepoints hold at most 1048576"));
+  TrainableOptions<Net> averaging = options_of<Net>(sgd<Net>());
+  averaging.optimizer = Adam{{.use_ema = true}};
+  EXPECT_THAT(refusal(averaging), HasSubstr("keeps no moving averages; leave use_ema out"));
+}
+
+// A run refuses to go on with another graph.
+TEST(ModuleTraining, HasItsDescriptionInTheGraph) {
+  const auto graph_with = [](const std::string& description) {
+    TrainableOptions<Net> options = options_of<Net>(sgd<Net>());
+    options.description = description;
+    return TrainableModule<Net>(std::move(options)).graph();
+  };
+  EXPECT_EQ(graph_with("3 channels"), graph_with("3 channels"));
+  EXPECT_NE(graph_with("3 channels"), graph_with("4 channels"));
+  EXPECT_THAT(graph_with("4 channels"), HasSubstr("4 channels"));
+}
+
+struct HasUnusedPart : Net {
+  nn::Linear unused = register_module("unused", nn::Linear(4, 4));
+};
+
+// Holdfast's optimizers see zeros, by which momentum would go on if there were any, and weights decay.
+TEST(ModuleTraining, GivesZerosForUnusedParametersToHoldfastsOptimizers) {
+  TrainableOptions<HasUnusedPart> options = options_of<HasUnusedPart>(sgd<HasUnusedPart>());
+  options.optimizer = AdamW{{.learning_rate = 0.1F, .weight_decay = 0.5F}};
+  TrainableModule<HasUnusedPart> model(std::move(options));
+  fit(model, 1, 1);
+
+  ::torch::manual_seed(seed_of_initial_parameters(kSeed));
+  const at::Tensor begin = HasUnusedPart().unused->weight.detach().flatten();
+  const std::span<float> end = spans_of(model).at("model/unused/weight");
+  std::vector<float> expected(begin.data_ptr<float>(), begin.data_ptr<float>() + begin.numel());
+  for (std::int64_t step = 0; step < kBatches; ++step) {
+    for (float& weight : expected) weight *= 1 - 0.1F * 0.5F;
+  }
+  for (std::size_t i = 0; i < end.size(); ++i) EXPECT_NEAR(end[i], expected[i], 1e-6) << i;
+  for (const float momentum : spans_of(model).at("optimizer/m/unused/weight")) EXPECT_EQ(momentum, 0);
+}
+
 }  // namespace
 }  // namespace holdfast::torch

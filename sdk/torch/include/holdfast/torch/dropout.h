@@ -6,8 +6,8 @@
 //
 // torch::nn::Dropout draws from the generator of the process, one number after another, so its masks change with the
 // number of shards. This module's mask is a function of (seed of the run, step, position of the sample in the global
-// batch, how many such masks forward() drew before). Any number of shards and replicas gives the same bits, and shards
-// of a process are computed at once (TrainableModule, `.draws = false`).
+// batch, how many such masks forward() drew before). So masks do not depend on the number of shards and replicas, and
+// shards of a process are computed at once (TrainableModule, `.draws = false`).
 
 #include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>

@@ -7,9 +7,9 @@ that are checked in go to a folder elsewhere:
     HOLDFAST_REFERENCE_CASES=/tmp/cases unit_nn --gtest_filter='*Cases.Give*'
 
 A case names a class of ours and its options, and has outputs, targets, and in half of the cases weights, of samples or
-of positions. Of a loss, `value` is the sum over the samples of weight times loss, and `gradient` that of half of it, by
-differences of fourth order. Of a metric, `value` is what is reported. `magnitude` is that of reference_cases.py, from
-which the draws come.
+of positions. The `value` of a loss is the sum over the samples of weight times loss, and its `gradient` that of half of
+it, by differences of fourth order. The `value` of a metric is what is reported. `magnitude` is that of
+reference_cases.py, from which the draws come.
 
 Packages: keras and jax, in the versions of tests/interop/requirements.txt.
 """
@@ -31,7 +31,7 @@ SCALE = 0.5
 
 
 def first_of_equals(x, k, sorted=True):
-    """The k largest of the last axis. Of equal ones the first are taken, as by TensorFlow and JAX; NumPy takes any."""
+    """The k largest of the last axis. The first of equal ones are taken, as by TensorFlow and JAX; NumPy takes any."""
     places = np.argsort(-np.asarray(x), axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(np.asarray(x), places, axis=-1), places
 
@@ -40,7 +40,7 @@ keras.src.ops.top_k = first_of_equals
 
 
 def sample_shape(rng, least=2):
-    """Of one sample: [elements], or [positions, elements]."""
+    """The shape of one sample: [elements], or [positions, elements]."""
     elements = int(rng.integers(least, 6))
     return (elements,) if flag(rng) else (int(rng.integers(1, 4)), elements)
 
@@ -411,7 +411,7 @@ def solve_loss(rng, made, number):
         return [values(1, arguments[0], arguments[-1] if moves_targets else targets)[0]]
 
     def gradient(arguments):
-        # Of fourth order, with a step in proportion: a logarithm bends much where a number is small.
+        # By differences of fourth order, with a step in proportion: a logarithm bends much where a number is small.
         steps = 2.0**-11 * np.abs(outputs.reshape(-1))
         # A probability is clipped at 1.
         below = 1 - outputs.reshape(-1)

@@ -94,7 +94,7 @@ def options_of(kind, given):
 
 
 def our_name(kind, slot):
-    """Of a slot: Keras's, but for Adam's and for averages."""
+    """The name of a slot: Keras's, but for Adam's and for averages."""
     adam = {"momentum": "m", "velocity": "v", "velocity_hat": "v_hat"} if kind in ("adam", "adamw") else {}
     return ({"average": "moving_average"} | adam).get(slot, slot)
 

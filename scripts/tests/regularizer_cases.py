@@ -19,7 +19,7 @@ import numpy as np
 keras.config.set_floatx("float64")
 FILE = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/train/reference/regularizers.json"
 SAMPLES, INPUTS, HIDDEN = 12, 3, 4
-# Of the first layer's kernel and bias, and of the second layer's kernel; factors are exact in f32.
+# The regularizers of the first layer's kernel and bias, and of the second layer's kernel; factors are exact in f32.
 CASES = [({"l2": 0.0625}, None, None), ({"l1": 0.03125}, {"l2": 0.125}, None),
          ({"l1": 0.015625, "l2": 0.0625}, {"l1": 0.125}, {"l2": 0.25}),
          ({"factor": 0.5}, None, None), ({"factor": 0.25, "mode": "columns"}, None, {"factor": 1.0})]

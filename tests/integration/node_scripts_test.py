@@ -440,7 +440,7 @@ class Commands(InFolder):
     def test_benchmarks_fit_into_nine_minutes_beside_a_build(self):
         places = {"bin": "b", "work": "w", "out": "o", "python": "p", "limits": "l"}
         listed = session.commands(ROOT / "bench/gpu/commands.txt", places)
-        # Of a build with what comes before it: 100 s, and 15 until a driver and CMake have answered.
+        # A build with what comes before it takes 100 s, and 15 pass until a driver and CMake have answered.
         self.assertLessEqual(sum(command.seconds for command in listed), 9 * 60 - session.END_SECONDS - 115)
 
 

@@ -51,7 +51,7 @@ class Counter : public Base {
   int count_ = 0;
 };
 
-// Of everything.
+// The size of everything.
 enum class Size { small, large };
 
 }  // namespace holdfast
@@ -147,7 +147,7 @@ class Reference(unittest.TestCase):
     def test_fails_where_a_public_member_has_no_comment(self):
         header = (
             "// Counts.\nclass Counter {\n public:\n  // One more.\n  void add();\n\n  int count() const;\n};\n"
-            "// Of everything.\nenum class Size {\n  small,  // below 3\n  large,\n};\n"
+            "// The size of everything.\nenum class Size {\n  small,  // below 3\n  large,\n};\n"
         )
 
         ended = self.run_script(self.small_tree(header))

@@ -32,7 +32,7 @@
 #include "support/comes_true.h"
 #include "support/folders.h"
 #include "support/temporary_folder.h"
-#include "support/whole_lines.h"
+#include "support/text/whole_lines.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -27,7 +27,7 @@
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
 #include "support/comes_true.h"
-#include "support/whole_lines.h"
+#include "support/text/whole_lines.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "support/comes_true.h"
 #include "support/program.h"
-#include "support/whole_lines.h"
+#include "support/text/whole_lines.h"
 
 namespace holdfast {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "support/program.h"
-#include "support/whole_lines.h"
+#include "support/text/whole_lines.h"
 
 namespace holdfast {
 namespace {

@@ -48,7 +48,7 @@ constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
                                                 {DType::boolean, "b1"}}};
 
 // An array in a file, for errors.
-struct Place {
+struct NpyArray {
   const std::string& path;
   const std::string& array;
 
@@ -63,7 +63,7 @@ struct Place {
 // Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python.
 class DictionaryParser {
  public:
-  DictionaryParser(const Place& place, std::string_view text) : place_(place), text_(text) {}
+  DictionaryParser(const NpyArray& place, std::string_view text) : place_(place), text_(text) {}
 
   void parse(NpyHeader& header) {
     // Each key occurs exactly once. Python would take the last of two, other readers the first.
@@ -183,7 +183,7 @@ class DictionaryParser {
     header.is_big_endian = name.starts_with('>');
   }
 
-  const Place& place_;
+  const NpyArray& place_;
   std::string_view text_;
 };
 
@@ -200,7 +200,7 @@ std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t e
 }  // namespace
 
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes) {
-  const Place place{path, array};
+  const NpyArray place{path, array};
   ByteCursor cursor(path, "the header of an array", bytes);
   if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin like a .npy file");
   const std::uint16_t version = cursor.u16();  // the major number first
@@ -225,7 +225,7 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
   std::uint64_t data_bytes = 0;
   if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
       data_bytes != file_bytes - header.data_offset) {
-    Place{path, array}.refuse(
+    NpyArray{path, array}.refuse(
         fmt::format("has {} bytes of elements, but its shape needs {}", file_bytes - header.data_offset, data_bytes));
   }
   return data_bytes;
@@ -234,7 +234,7 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
 void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
                     std::span<std::byte> elements) {
   if (header.dtype == DType::boolean && !holds_booleans(elements)) {
-    Place{path, array}.refuse("is boolean but holds bytes other than 0 and 1");
+    NpyArray{path, array}.refuse("is boolean but holds bytes other than 0 and 1");
   }
   if (header.is_big_endian) swap_bytes(elements, size_bytes(header.dtype));
 }

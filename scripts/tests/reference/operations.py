@@ -16,7 +16,7 @@ def erf(x):
     return np.vectorize(math.erf, otypes=[np.float64])(x)
 
 
-# Of each element.
+# Each is a function of one element.
 ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "sigmoid": sigmoid, "tanh": np.tanh}
 GELU = {"gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2)))}
 GELU_TANH = {"gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))}

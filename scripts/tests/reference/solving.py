@@ -80,7 +80,7 @@ def solve(rng, made, mode):
         output_gradient = draw(rng, text["output"]["shape"]) / 4
         step = 2.0**-14
 
-        # Of the sum of output * output_gradient, for each element of an argument.
+        # Slopes of the sum of output * output_gradient, for each element of an argument.
         def slopes(given, i, g):
             found = np.zeros(given[i].size)
             for place in range(given[i].size):

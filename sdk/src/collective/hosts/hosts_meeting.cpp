@@ -8,7 +8,7 @@
 namespace holdfast {
 
 std::unique_ptr<Communicator> HostsMeeting::connect(const CommunicatorShape& shape) {
-  Place place = exchange_(shape, blocks_.blocks_for(shape));
+  Admission place = exchange_(shape, blocks_.blocks_for(shape));
   if (place.layout.hosts() == 1) return std::make_unique<MemoryCommunicator>(shape, std::move(place.memory));
   std::vector<std::unique_ptr<Link>> links;
   for (FileDescriptor& socket : place.sockets) {

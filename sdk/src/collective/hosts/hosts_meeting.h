@@ -20,8 +20,8 @@ namespace holdfast {
 
 class HostsMeeting final : public Meeting {
  public:
-  // What a rank is told and given for one generation.
-  struct Place {
+  // What a rank is told and given to take part in one generation.
+  struct Admission {
     HostLayout layout;
     // Another one in each generation of a run, also after a new start: peers refuse what comes from an older one.
     std::uint64_t generation = 0;
@@ -29,8 +29,10 @@ class HostsMeeting final : public Meeting {
     std::vector<FileDescriptor> sockets;  // by host, connected, of a rank on a lane; that of this host is -1
     FileDescriptor cancel_event;          // readable once the generation has ended; may be missing
   };
-  // Shows this rank's blocks to the others of its host, and returns its place. May block, and throw GenerationEnded.
-  using Exchange = std::function<Place(const CommunicatorShape& shape, const std::shared_ptr<SharedMemory>& blocks)>;
+  // Shows this rank's blocks to the others of its host, and returns its admission. May block, and throw
+  // GenerationEnded.
+  using Exchange =
+      std::function<Admission(const CommunicatorShape& shape, const std::shared_ptr<SharedMemory>& blocks)>;
 
   explicit HostsMeeting(Exchange exchange, const SocketLinkOptions& options = {})
       : exchange_(std::move(exchange)), options_(options) {}

@@ -27,12 +27,12 @@ class CpuRowOperation final : public RowOperation {
 
   void run(std::span<const float* const> inputs, std::span<float* const> outputs) override;
   std::size_t own_bytes() const override {
-    return floats_ * sizeof(float) + column_sums_.size() * sizeof(double) + places_.size() * sizeof(Place);
+    return floats_ * sizeof(float) + column_sums_.size() * sizeof(double) + places_.size() * sizeof(OperandRows);
   }
 
  private:
   // Where the numbers of a block lie. One with strides of 0 has the same numbers for each row.
-  struct Place {
+  struct OperandRows {
     const float* values = nullptr;
     std::int64_t row_stride = 0;
     bool is_scalar = true;  // one number a row
@@ -47,7 +47,7 @@ class CpuRowOperation final : public RowOperation {
   void run_elements(const RowInstruction& instruction, std::int64_t rows, float* result);
   void run_reduction(const RowInstruction& instruction, std::int64_t rows, float* result);
   void add_columns(std::size_t index, std::int64_t rows);
-  const Place& place_of(const RowOperand& operand) const;
+  const OperandRows& place_of(const RowOperand& operand) const;
 
   const RowProgram program_;
   const std::int64_t rows_;
@@ -59,7 +59,7 @@ class CpuRowOperation final : public RowOperation {
   AlignedFloats scratch_;
   std::vector<double> column_sums_;
   // Where the block that runs has its inputs, results and constants, in this order.
-  std::vector<Place> places_;
+  std::vector<OperandRows> places_;
   std::vector<float*> writable_;  // by instruction: its result
 };
 
@@ -132,7 +132,7 @@ void CpuRowOperation::choose_places() {
   scratch_.grow_to(floats_);
 }
 
-const CpuRowOperation::Place& CpuRowOperation::place_of(const RowOperand& operand) const {
+const CpuRowOperation::OperandRows& CpuRowOperation::place_of(const RowOperand& operand) const {
   switch (operand.kind) {
     case RowOperand::Kind::input:
       return places_[operand.index];
@@ -167,12 +167,12 @@ void CpuRowOperation::run_elements(const RowInstruction& instruction, std::int64
   const VectorKernels& kernels = vector_kernels();
   const std::int64_t width = instruction.is_wide ? program_.width : 1;
   ElementLane lanes[kMaximumOperands];
-  const Place* places[kMaximumOperands];
+  const OperandRows* places[kMaximumOperands];
   const std::size_t count = operand_count(instruction.function);
   // Whether the rows of all operands lie one after the other, or are one number: then they are one long row.
   bool is_one_row = true;
   for (std::size_t i = 0; i < count; ++i) {
-    const Place& place = place_of(instruction.operands[i]);
+    const OperandRows& place = place_of(instruction.operands[i]);
     places[i] = &place;
     // A narrow instruction has an element for each row.
     lanes[i] = {.values = place.values, .is_scalar = instruction.is_wide ? place.is_scalar : place.row_stride == 0};
@@ -220,7 +220,7 @@ void CpuRowOperation::run_instruction(std::size_t index, std::int64_t rows, floa
 // Row by row. Places of results that are not kept are null.
 void CpuRowOperation::run_chain(const RowStep& step, std::int64_t rows) {
   const int length = static_cast<int>(step.instructions.size());
-  const Place* places[ElementChain::kMaximumLength + 1];
+  const OperandRows* places[ElementChain::kMaximumLength + 1];
   ElementFunction functions[ElementChain::kMaximumLength];
   ElementChain chain = {};
   places[0] = &place_of(step.first);
@@ -233,7 +233,7 @@ void CpuRowOperation::run_chain(const RowStep& step, std::int64_t rows) {
     // A result is written where the block of the instruction lies.
     if (step.is_kept[k]) chain.results[k] = writable_[index];
   }
-  const Place* const factor = step.sum == ChainSum::products ? &place_of(step.factor) : nullptr;
+  const OperandRows* const factor = step.sum == ChainSum::products ? &place_of(step.factor) : nullptr;
   if (factor != nullptr) chain.factor = factor->values;
   const bool is_mean = step.reduction && program_.instructions[*step.reduction].reduction == ReductionKind::mean;
   const double divisor = is_mean ? static_cast<double>(program_.width) : 1.0;

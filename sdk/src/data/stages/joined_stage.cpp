@@ -133,7 +133,7 @@ AlternatingStage::AlternatingStage(const char* function, Parts parts, std::vecto
 
 // The last run that begins at or before the position. Runs are never empty for a position that exists: one without
 // rounds ends where it begins, and the next one has the same begin.
-AlternatingStage::Place AlternatingStage::place_of(std::int64_t position) const {
+AlternatingStage::SampleOfPart AlternatingStage::place_of(std::int64_t position) const {
   const auto after = std::ranges::upper_bound(runs_, position, {}, &Run::begin);
   const Run& run = *std::prev(after);
   const std::int64_t offset = position - run.begin;
@@ -142,18 +142,18 @@ AlternatingStage::Place AlternatingStage::place_of(std::int64_t position) const 
 }
 
 void AlternatingStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
-  const Place place = place_of(position);
+  const SampleOfPart place = place_of(position);
   part(place.part).load(seed_of_part(seed, place.part), epoch, place.position, destination);
 }
 
 void AlternatingStage::expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  const Place place = place_of(position);
+  const SampleOfPart place = place_of(position);
   part(place.part).expect(seed_of_part(seed, place.part), epoch, place.position);
 }
 
 void AlternatingStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                                     std::span<float> targets) const {
-  const Place place = place_of(position);
+  const SampleOfPart place = place_of(position);
   part(place.part).load_targets(seed_of_part(seed, place.part), epoch, place.position, targets);
 }
 

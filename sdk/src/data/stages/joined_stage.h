@@ -53,12 +53,12 @@ class AlternatingStage : public JoinedStage {
   AlternatingStage(const char* function, Parts parts, std::vector<Run> runs);
 
  private:
-  struct Place {
+  struct SampleOfPart {
     std::size_t part = 0;
     std::int64_t position = 0;
   };
 
-  Place place_of(std::int64_t position) const;
+  SampleOfPart place_of(std::int64_t position) const;
 
   std::vector<Run> runs_;  // by rising begin
 };

@@ -155,21 +155,36 @@ Value gradient_of_exponent(const Value& g, const Value& y, const ElementArgument
   return apply_function(select, {is_zero, 0.0F, times_slope(logarithm_of_base)});
 }
 
+// The function that is the slope of a function, for those of which it has a name of its own.
+static ElementFunction slope_function_of(ElementFunction function) {
+  using enum ElementFunction;
+  if (function == absolute) return sign;
+  if (function == ElementFunction::gelu) return gelu_slope;
+  if (function == ElementFunction::gelu_tanh) return gelu_tanh_slope;
+  if (function == ElementFunction::silu) return silu_slope;
+  // The slope of log(1 + e^x) is e^x / (1 + e^x).
+  HOLDFAST_ASSERT(function == ElementFunction::softplus);
+  return ElementFunction::sigmoid;
+}
+
+// The gradients of two operands, of which the first one was chosen where `is_first` is 1.
+static std::vector<MaybeValue> gradients_of_chosen(const Value& g, const Value& is_first) {
+  using enum ElementFunction;
+  return {apply_function(select, {is_first, g, 0.0F}), apply_function(select, {is_first, 0.0F, g})};
+}
+
 // By argument; missing where there is none.
 std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g, const Value& y,
                                                                  const std::vector<ElementArgument>& of) const {
   using enum ElementFunction;
   const ElementArgument& a = of[0];
   const auto times = [&](const ElementArgument& factor) { return apply_function(multiply, {g, factor}); };
-  const auto slope = [&](ElementFunction function) { return times(apply_function(function, {a})); };
   // Gradients of constants are described too. They cost nothing, because only what is asked for is appended to a graph.
   switch (function_) {
     case copy:
       return {g};
     case negative:
       return {-g};
-    case absolute:
-      return {slope(sign)};
     case ElementFunction::square:
       return {times(apply_function(multiply, {a, 2.0F}))};
     case ElementFunction::square_root:
@@ -190,15 +205,12 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
       return {g * (y * (1.0F - y))};
     case ElementFunction::tanh:
       return {g * (1.0F - y * y)};
+    case absolute:
     case ElementFunction::gelu:
-      return {slope(gelu_slope)};
     case ElementFunction::gelu_tanh:
-      return {slope(gelu_tanh_slope)};
     case ElementFunction::silu:
-      return {slope(silu_slope)};
     case ElementFunction::softplus:
-      // The slope of log(1 + e^x) is e^x / (1 + e^x).
-      return {slope(ElementFunction::sigmoid)};
+      return {apply_function(multiply, {g, apply_function(slope_function_of(function_), {a})})};
     case add:
       return {g, g};
     case subtract:
@@ -210,15 +222,11 @@ std::vector<MaybeValue> ElementOperation::gradients_of_arguments(const Value& g,
       return {apply_function(divide, {g, of[1]}), -apply_function(divide, {g * y, of[1]})};
     case ElementFunction::power:
       return {gradient_of_base(g, a, of[1]), gradient_of_exponent(g, y, a, of[1])};
-    case ElementFunction::minimum: {
-      // The first of equal operands gets the gradient.
-      const Value is_first = apply_function(ElementFunction::less_equal, {a, of[1]});
-      return {apply_function(select, {is_first, g, 0.0F}), apply_function(select, {is_first, 0.0F, g})};
-    }
-    case ElementFunction::maximum: {
-      const Value is_first = apply_function(ElementFunction::less_equal, {of[1], a});
-      return {apply_function(select, {is_first, g, 0.0F}), apply_function(select, {is_first, 0.0F, g})};
-    }
+    // The first of equal operands gets the gradient.
+    case ElementFunction::minimum:
+      return gradients_of_chosen(g, apply_function(ElementFunction::less_equal, {a, of[1]}));
+    case ElementFunction::maximum:
+      return gradients_of_chosen(g, apply_function(ElementFunction::less_equal, {of[1], a}));
     case select:
       return {std::nullopt, apply_function(select, {a, g, 0.0F}), apply_function(select, {a, 0.0F, g})};
     case sign:

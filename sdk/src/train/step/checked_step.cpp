@@ -4,7 +4,10 @@
 
 #include "train/step/checked_step.h"
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace holdfast {
 
@@ -28,54 +31,83 @@ CheckReport StepCheck::report(int first_shard) const {
   return report;
 }
 
-StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
-  runner_.find_divisors(batch, step, options_.shards_together);
-  StepCheck check = prepare(&batch, step);
-  runner_.computation().compute(batch, step, computation_options(check));
-  const StepRunner::Sum sum = runner_.reduce(step);
-  // The sum is the same on every rank, so all of them come to the same conclusion without a message.
-  if (is_agreed(runner_.layout().check(sum.block.tail))) return runner_.agree_and_update(sum, batch, step, options_);
-  // Requests are not lost: each rank makes its own again.
-  return train_again(gather_reports(check), step);
-}
+namespace {
 
-ShardComputation::Options CheckedStep::computation_options(StepCheck& check) const {
-  return {.asks_comparison = options_.asks_comparison,
-          .asks_end = options_.asks_end,
-          .shards_together = options_.shards_together,
-          .check = &check};
+// The step of CheckedStep, once: it prepares its check before it computes, and agrees only where the check says so.
+class DisputableStep final : public StepWrapper {
+ public:
+  using Prepare = std::function<StepCheck()>;
+  // What is to be said of a sum, which may be disputed.
+  using Agree = std::function<StepOutcome(StepSum& sum, const StepCheck& check, Step& inner)>;
+
+  DisputableStep(StepArithmetic& arithmetic, Step& watched, Prepare prepare, Agree agree)
+      : StepWrapper(watched), arithmetic_(arithmetic), prepare_(std::move(prepare)), agree_(std::move(agree)) {}
+
+  void forward_and_backward() override {
+    check_ = prepare_();
+    arithmetic_.compute_also(*check_);
+    inner().forward_and_backward();
+  }
+  StepOutcome agree(StepSum& sum) override { return agree_(sum, *check_, inner()); }
+
+ private:
+  StepArithmetic& arithmetic_;
+  const Prepare prepare_;
+  const Agree agree_;
+  std::optional<StepCheck> check_;
+};
+
+}  // namespace
+
+StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
+  std::optional<std::vector<CheckReport>> disputed;
+  const auto agree = [&](StepSum& sum, const StepCheck& check, Step& inner) {
+    // The sum is the same on every rank, so all of them come to the same conclusion without a message.
+    if (is_agreed(runner_.layout().check(sum.block.tail))) return inner.agree(sum);
+    disputed = gather_reports(check);
+    return StepOutcome();
+  };
+  StepArithmetic arithmetic(runner_, batch, step, options_);
+  WatchedStep watched = arithmetic.watched();
+  DisputableStep once(
+      arithmetic, watched, [&] { return prepare(&batch, step); }, agree);
+  StepOutcome outcome = carry_out(once);
+  // Requests are not lost: each rank makes its own again.
+  return disputed ? train_again(*disputed, step) : outcome;
 }
 
 // The update is applied only if all agree now. By then every rank knows what the others computed.
 StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
-  StepCheck check = prepare(nullptr, step);
-  // Own samples are read anew as well: a flipped bit may be in the buffer that the first time used.
+  StepCheck prepared = prepare(nullptr, step);
+  // Own samples are read anew as well: a flipped bit may be in the buffer that the first time used. What the sums are
+  // divided by may have come from such a buffer too. Each rank gets here, so all reduce it again.
   const LoadedShards loaded = options_.load(runner_.shards());
-  // What the sums are divided by may have come from such a buffer too. Each rank gets here, so all reduce it again.
-  runner_.find_divisors(loaded.batch(), step, options_.shards_together);
-  runner_.computation().compute(loaded.batch(), step, computation_options(check));
-  const StepRunner::Sum reduced = runner_.reduce(step);
-
   // The exchange of reports overwrites the memory of the sum.
-  MemorySpace& memory = runner_.trainable().memory();
-  const std::size_t count = runner_.layout().gradient_floats();
-  const std::shared_ptr<float[]> gradients = memory.allocate(count);
-  memory.copy(reduced.block.gradients, {gradients.get(), count});
-  const std::vector<float> tail(reduced.block.tail.begin(), reduced.block.tail.end());
-  const StepRunner::Sum sum{.block = {.gradients = {gradients.get(), count}, .tail = tail},
-                            .is_finite = reduced.is_finite};
+  std::shared_ptr<float[]> gradients;
+  std::vector<float> tail;
+  const auto agree = [&](StepSum& sum, const StepCheck& check, Step& inner) {
+    MemorySpace& memory = runner_.trainable().memory();
+    const std::size_t count = runner_.layout().gradient_floats();
+    gradients = memory.allocate(count);
+    memory.copy(sum.block.gradients, {gradients.get(), count});
+    tail.assign(sum.block.tail.begin(), sum.block.tail.end());
+    sum.block = {.gradients = {gradients.get(), count}, .tail = tail};
 
-  const std::vector<CheckReport> again = gather_reports(check);
-  const CheckVerdict verdict = judge(first, again);
-  StepRunner::Outcome outcome = verdict.kind == CheckVerdict::Kind::agreed
-                                    ? runner_.agree_and_update(sum, loaded.batch(), step, options_)
-                                    : runner_.outcome_of(sum);
-  const int size = runner_.context().size;
-  outcome.check = verdict;
-  // Both times, because a rank that was wrong once may agree with the others the second time.
-  outcome.check_reports =
-      "first " + describe(first, recomputations(false, size)) + "; then " + describe(again, recomputations(true, size));
-  return outcome;
+    const std::vector<CheckReport> again = gather_reports(check);
+    const CheckVerdict verdict = judge(first, again);
+    StepOutcome outcome = verdict.kind == CheckVerdict::Kind::agreed ? inner.agree(sum) : runner_.outcome_of(sum);
+    const int size = runner_.context().size;
+    outcome.check = verdict;
+    // Both times, because a rank that was wrong once may agree with the others the second time.
+    outcome.check_reports = "first " + describe(first, recomputations(false, size)) + "; then " +
+                            describe(again, recomputations(true, size));
+    return outcome;
+  };
+  StepArithmetic arithmetic(runner_, loaded.batch(), step, options_);
+  WatchedStep watched = arithmetic.watched();
+  DisputableStep once_more(
+      arithmetic, watched, [&] { return std::move(prepared); }, agree);
+  return carry_out(once_more);
 }
 
 StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "train/step/step_check.h"
+#include "train/step/gradient_check.h"
 #include "train/step/step_runner.h"
 
 namespace holdfast {
@@ -22,11 +22,11 @@ class CheckedStep {
   StepRunner::Outcome train(const Batch& batch, std::int64_t step);
 
  private:
+  // As carry_out() does, with shards of other ranks too.
   StepRunner::Outcome train_again(const std::vector<CheckReport>& first, std::int64_t step);
   // `own` is the batch that is being computed; null: one that is read anew.
   StepCheck prepare(const Batch* own, std::int64_t step) const;
   std::vector<CheckReport> gather_reports(const StepCheck& check);
-  ShardComputation::Options computation_options(StepCheck& check) const;
 
   StepRunner& runner_;
   const StepRunner::TrainOptions& options_;

@@ -8,11 +8,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collective/shard_tree.h"
+#include "data/batches/batch_loader.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/train/trainer.h"
 
@@ -77,5 +79,24 @@ CheckVerdict judge(const std::vector<CheckReport>& first, const std::vector<Chec
 
 // "shards of rank 0: rank 0 computed 0123..., rank 1 computed 4567...; shards of rank 1: ..."
 std::string describe(const std::vector<CheckReport>& reports, int recomputations);
+
+// The check of one step: which shards are computed twice, and what each computation gave.
+struct StepCheck {
+  // A shard of a rank before this one, computed here once more.
+  struct Recomputation {
+    int distance = 1;                       // from that rank to this one, see rank_before()
+    std::optional<LoadedShards> samples{};  // empty: those of the batch that is being computed
+    std::size_t index = 0;                  // of the run's shard among these samples
+    Digest digest{};
+  };
+
+  int recomputations = 1;           // by other ranks than the owner
+  std::vector<int> own;             // drawn shards of this rank
+  std::vector<Digest> own_digests;  // by local shard; only those of the drawn shards are defined
+  std::vector<Recomputation> others;
+
+  // What this rank computed. `first_shard` is its first one.
+  CheckReport report(int first_shard) const;
+};
 
 }  // namespace holdfast

@@ -218,7 +218,12 @@ void ModelTrainable::list_columns(WorkerState& state, const ShardBatch& batch) c
       add(rows, targets, count, DType::f32, columns.weights);
     }
   }
-  // All arrays in one block, sized before the first of them gets its place: growing moves the block.
+  give_places(state, converted);
+}
+
+// All arrays in one block, sized before the first of them gets its place: growing moves the block.
+void ModelTrainable::give_places(WorkerState& state, std::size_t converted) {
+  Columns& columns = state.lists.columns;
   state.converted.grow_to(converted);
   float* next = state.converted.data();
   for (std::vector<Column>* list : {&columns.inputs, &columns.targets, &columns.weights}) {

@@ -144,6 +144,8 @@ class ModelTrainable final : public Trainable {
   // Lists where the arrays of a shard lie, and how they get there. Moves the rows to the device; take_apart() does the
   // rest.
   void list_columns(WorkerState& state, const ShardBatch& batch) const;
+  // To the arrays that the columns are converted to, which have `converted` floats altogether.
+  static void give_places(WorkerState& state, std::size_t converted);
   void take_apart(WorkerState& state) const;
   // output_divisors.cpp
   // Where the weights of each output begin in those of a row, for weights of these shapes. Its target is the one at

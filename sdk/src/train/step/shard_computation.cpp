@@ -1,7 +1,6 @@
 // Shards of one rank may run at once, each with a worker's own memory, in any order: the accumulator adds them in the
-// order of the shard tree, so that bits do not depend on which one ends first. What surrounds the arithmetic is here,
-// too: injected slowness, requests, checks, and gradients that go to other ranks before the shard is done. See
-// docs/decisions/sums.md.
+// order of the shard tree, so that bits do not depend on which one ends first. Requests, checks, and gradients
+// that go to other ranks before the shard is done are here, too. See docs/decisions/sums.md.
 
 #include "train/step/shard_computation.h"
 
@@ -9,37 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "compute/cpu/shared_passes.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
-namespace {
-
-// Makes this replica as slow as an injected fault wants it: delay() sleeps for a multiple of the time since
-// construction.
-class InjectedSlowness {
- public:
-  InjectedSlowness(Supervision& supervision, std::int64_t step) : supervision_(supervision), step_(step) {}
-  InjectedSlowness(const InjectedSlowness&) = delete;
-  InjectedSlowness& operator=(const InjectedSlowness&) = delete;
-
-  void delay() const {
-    const double factor = supervision_.slowdown(step_);
-    // A slow processor is imitated, not a fixed delay: the factor holds for steps of any length.
-    if (factor > 1) std::this_thread::sleep_for((std::chrono::steady_clock::now() - begin_) * (factor - 1));
-  }
-
- private:
-  Supervision& supervision_;
-  const std::int64_t step_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
-}  // namespace
 
 std::size_t floats_of_outputs(const Trainable& trainable) {
   std::size_t floats = 0;
@@ -68,14 +42,11 @@ ShardComputation::ShardComputation(Replica::Context& context, Trainable& trainab
 
 void ShardComputation::compute(const Batch& batch, std::int64_t step, const Options& options) {
   HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count() * options.shards_together);
-  context_.supervision->enter(TrainingPhase::computing, step);
-  faulty_.reach(FaultPoint::forward, step);
   options_ = options;
   lone_sum_is_finite_.reset();
   accumulator_.reset();
   StepCheck* const check = options.check;
   const int recomputed = check == nullptr ? 0 : static_cast<int>(check->others.size());
-  const InjectedSlowness slowness(*context_.supervision, step);
 
   // Own shards first. Checks of others fill the workers that would otherwise wait for the last own shard.
   workers_.run(local_.count() + recomputed, [&](int worker, int index) {
@@ -99,7 +70,6 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
 
   const std::optional<bool> is_finite = accumulator_.finish(passes_);
   if (is_finite && context_.size == 1) lone_sum_is_finite_ = is_finite;
-  slowness.delay();
   options_ = {};
   if (check == nullptr) return;
   // The comparison joins one slot of this rank, so it counts once in the sum over all ranks.

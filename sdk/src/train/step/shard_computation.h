@@ -16,8 +16,8 @@
 #include "holdfast/train/trainable.h"
 #include "train/context/replica_context.h"
 #include "train/step/block_layout.h"
-#include "train/step/faulty_trainable.h"
-#include "train/step/step_check.h"
+#include "train/step/gradient_check.h"
+#include "train/step/step_faults.h"
 
 namespace holdfast {
 

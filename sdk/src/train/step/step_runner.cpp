@@ -1,5 +1,5 @@
-// One step of training, and what a generation needs for its steps. Nothing of the state changes before every rank has
-// the whole sum, so a failure before that point costs no rank its state. docs/decisions/sums.md
+// What the phases of a step do, and what a generation needs for its steps. The order of the phases is in step.h alone,
+// and what surrounds them in step_faults.cpp and checked_step.cpp, so that this is arithmetic. docs/decisions/sums.md
 
 #include "train/step/step_runner.h"
 
@@ -96,84 +96,92 @@ void StepRunner::use_layout() {
   shards_ = std::make_unique<ShardComputation>(context_, trainable_, *communicator_, layout_);
 }
 
-// The other ranks do the same with their shards at the same time.
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
-  find_divisors(batch, step, options.shards_together);
-  // Forward and backward; gradients that are complete are on their way to the other ranks meanwhile.
-  shards_->compute(batch, step,
-                   {.asks_comparison = options.asks_comparison,
-                    .asks_end = options.asks_end,
-                    .shards_together = options.shards_together});
-  // Over all shards, in the order of the tree: the same bits on every rank.
-  const Sum sum = reduce(step);
-  return agree_and_update(sum, batch, step, options);
+  StepArithmetic arithmetic(*this, batch, step, options);
+  WatchedStep watched = arithmetic.watched();
+  return carry_out(watched);
 }
 
-void StepRunner::find_divisors(const Batch& batch, std::int64_t step, int shards_together) {
-  divisors_.clear();
-  const std::size_t count = trainable_.divisor_count(batch.target_layout(), batch.has_weights());
-  if (count > 0) {
-    if (count > layout_.tail_floats()) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the batches are divided by {} numbers (divisor_count()); a Trainable with {} sums may "
-                              "have {}",
-                              count, trainable_.sum_names().size(), layout_.tail_floats()));
-    }
-    context_.supervision->enter(TrainingPhase::computing, step);
-    shards_->sum_divisors(batch, step, shards_together, count);
-    context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
-    const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
-    const Sums sums = communicator_->reduce(shards_->covering_slots(), tail, deadline());
-    divisors_.assign(sums.tail.begin(), sums.tail.begin() + static_cast<std::ptrdiff_t>(count));
+StepArithmetic::StepArithmetic(StepRunner& runner, const Batch& batch, std::int64_t step,
+                               const StepRunner::TrainOptions& options)
+    : runner_(runner),
+      batch_(batch),
+      step_(step),
+      options_(options),
+      divisor_count_(runner.trainable_.divisor_count(batch.target_layout(), batch.has_weights())) {
+  if (divisor_count_ > runner_.layout_.tail_floats()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the batches are divided by {} numbers (divisor_count()); a Trainable with {} sums may "
+                            "have {}",
+                            divisor_count_, runner_.trainable_.sum_names().size(), runner_.layout_.tail_floats()));
   }
-  shards_->set_divisors(divisors_);
+  runner_.divisors_.clear();
+  runner_.shards_->set_divisors({});
 }
 
-// Every rank has the same sum, and so comes to the same conclusion.
-StepRunner::Outcome StepRunner::agree_and_update(const Sum& sum, const Batch& batch, std::int64_t step,
-                                                 const TrainOptions& options) {
-  Outcome outcome = outcome_of(sum);
-  // Before the update, whose loss it belongs to.
-  add_penalty(batch, outcome);
-  if (sum.is_finite || options.applies_what_is_not_finite) {
-    update(sum, batch, step, options.learning_rate);
-  } else {
-    outcome.not_finite = describe_not_finite(sum.block);
-  }
-  return outcome;
+WatchedStep StepArithmetic::watched() {
+  return WatchedStep(*this, *runner_.context_.supervision, runner_.shards_->faulty(), step_, samples_of(batch_.shards));
+}
+
+void StepArithmetic::sum_divisors() {
+  runner_.shards_->sum_divisors(batch_, step_, options_.shards_together, divisor_count_);
+}
+
+void StepArithmetic::share_divisors() {
+  const BlockLayout& layout = runner_.layout_;
+  const FloatRange tail{.begin = layout.gradient_floats(), .end = layout.block_floats()};
+  const Sums sums = runner_.communicator_->reduce(runner_.shards_->covering_slots(), tail, runner_.deadline());
+  runner_.divisors_.assign(sums.tail.begin(), sums.tail.begin() + static_cast<std::ptrdiff_t>(divisor_count_));
+  runner_.shards_->set_divisors(runner_.divisors_);
+}
+
+void StepArithmetic::forward_and_backward() {
+  runner_.shards_->compute(batch_, step_,
+                           {.asks_comparison = options_.asks_comparison,
+                            .asks_end = options_.asks_end,
+                            .shards_together = options_.shards_together,
+                            .check = check_});
 }
 
 // Where this rank is alone and has looked for NaN, its sum is the sum, so only the tail is reduced.
-StepRunner::Sum StepRunner::reduce(std::int64_t step) {
-  context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
-  context_.supervision->reach(FaultPoint::reduce, step);
-  const std::vector<int> slots = shards_->covering_slots();
-  const std::optional<bool> is_lone_finite = shards_->lone_sum_is_finite();
+StepSum StepArithmetic::sum_over_ranks() {
+  const BlockLayout& layout = runner_.layout_;
+  Communicator& communicator = *runner_.communicator_;
+  const std::vector<int> slots = runner_.shards_->covering_slots();
+  const std::optional<bool> is_lone_finite = runner_.shards_->lone_sum_is_finite();
   // The gradients are complete and checked where they lie. To copy and check them would be a pass over all of them.
-  const std::size_t begin = is_lone_finite ? layout_.gradient_floats() : 0;
-  Sum sum{.block = communicator_->reduce(slots, {.begin = begin, .end = layout_.block_floats()}, deadline())};
-  sum.is_finite = communicator_->was_finite() && is_lone_finite.value_or(true);
-  if (is_lone_finite) sum.block.gradients = communicator_->slots()[static_cast<std::size_t>(slots.front())].gradients;
+  const std::size_t begin = is_lone_finite ? layout.gradient_floats() : 0;
+  StepSum sum{.block = communicator.reduce(slots, {.begin = begin, .end = layout.block_floats()}, runner_.deadline())};
+  sum.is_finite = communicator.was_finite() && is_lone_finite.value_or(true);
+  if (is_lone_finite) sum.block.gradients = communicator.slots()[static_cast<std::size_t>(slots.front())].gradients;
   return sum;
 }
 
-void StepRunner::update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate) {
-  context_.supervision->enter(TrainingPhase::updating, step);
-  // Shards divide by divisors of their own. Where nothing is left to divide by, nothing is applied.
-  const bool are_divided = !divisors_.empty();
-  const bool has_nothing = are_divided && divisors_.front() == 0;
-  shards_->faulty().apply_update({.step = step + 1,
-                                  .batch_samples = batch.samples,
-                                  .gradients = sum.block.gradients.first(layout_.gradient_count()),
-                                  .is_weighted = are_divided ? has_nothing : batch.has_weights(),
-                                  .weight = are_divided ? 0 : layout_.weighted_sums(sum.block.tail).back(),
-                                  .learning_rate = learning_rate,
-                                  .passes = shards_->passes()});
-  // Own samples only: each process counts what it has trained on itself.
-  context_.supervision->count_samples(samples_of(batch.shards));
+StepOutcome StepArithmetic::agree(StepSum& sum) {
+  StepOutcome outcome = runner_.outcome_of(sum);
+  // Before the update, whose loss it belongs to.
+  runner_.add_penalty(batch_, outcome);
+  outcome.is_to_apply = sum.is_finite || options_.applies_what_is_not_finite;
+  if (!outcome.is_to_apply) outcome.not_finite = runner_.describe_not_finite(sum.block);
+  return outcome;
 }
 
-StepRunner::Outcome StepRunner::outcome_of(const Sum& sum) const {
+void StepArithmetic::update(const StepSum& sum) {
+  const std::vector<float>& divisors = runner_.divisors_;
+  const BlockLayout& layout = runner_.layout_;
+  // Shards divide by divisors of their own. Where nothing is left to divide by, nothing is applied.
+  const bool are_divided = !divisors.empty();
+  const bool has_nothing = are_divided && divisors.front() == 0;
+  runner_.shards_->faulty().apply_update({.step = step_ + 1,
+                                          .batch_samples = batch_.samples,
+                                          .gradients = sum.block.gradients.first(layout.gradient_count()),
+                                          .is_weighted = are_divided ? has_nothing : batch_.has_weights(),
+                                          .weight = are_divided ? 0 : layout.weighted_sums(sum.block.tail).back(),
+                                          .learning_rate = options_.learning_rate,
+                                          .passes = runner_.shards_->passes()});
+}
+
+StepRunner::Outcome StepRunner::outcome_of(const StepSum& sum) const {
   const std::span<const float> sums = layout_.sums(sum.block.tail);
   return {.sums = std::vector<double>(sums.begin(), sums.end()),
           .weight = static_cast<double>(layout_.weighted_sums(sum.block.tail).back()),
@@ -182,7 +190,10 @@ StepRunner::Outcome StepRunner::outcome_of(const Sum& sum) const {
 }
 
 StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {
-  find_divisors(batch, step, 1);
+  const TrainOptions options;
+  StepArithmetic arithmetic(*this, batch, step, options);
+  WatchedStep watched = arithmetic.watched();
+  find_divisors(watched);
   shards_->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};

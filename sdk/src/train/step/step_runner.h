@@ -2,8 +2,9 @@
 
 // The steps of one replica in one generation: computes this rank's shards, sums all shards in the order of the shard
 // tree, and updates the state. Between its steps a replica's state is a function of the step number alone, whatever the
-// number of replicas. StepRunner::train() reads as a step goes; what surrounds it is in ShardComputation (workers,
-// injected slowness), FaultyTrainable (injected faults) and CheckedStep (gradients that are computed twice).
+// number of replicas. A step reads as it goes in train/step/step.h. StepArithmetic is the arithmetic of its phases,
+// which WatchedStep (phases that the watchdog learns of, injected faults) and CheckedStep (gradients that are computed
+// twice) wrap.
 
 #include <cstdint>
 #include <functional>
@@ -18,26 +19,15 @@
 #include "train/context/replica_context.h"
 #include "train/context/requests.h"
 #include "train/step/block_layout.h"
-#include "train/step/gradient_check.h"
 #include "train/step/shard_computation.h"
+#include "train/step/step.h"
+#include "train/step/step_faults.h"
 
 namespace holdfast {
 
 class StepRunner {
  public:
-  // Over the whole global batch; the same on every rank.
-  struct Outcome {
-    std::vector<double> sums;        // one for each of Trainable::sum_names()
-    double weight = 0;               // of the samples, if they have weights
-    std::vector<double> divisors{};  // of the batch, if the Trainable has divisors of its own
-    Requests requests{};             // that some rank made with this step
-    // Which sum or gradient is NaN or infinite, so that nothing was applied; empty if all are finite.
-    std::string not_finite{};
-    // Set only if the ranks disagreed about gradients, so that the step was computed again. The update was applied if
-    // they agree now.
-    std::optional<CheckVerdict> check{};
-    std::string check_reports{};  // what each rank computed, both times
-  };
+  using Outcome = StepOutcome;
 
   struct TrainOptions {
     bool asks_comparison = false;
@@ -51,12 +41,6 @@ class StepRunner {
     int shards_together = 1;
     // Reads the samples of the shards [first, end) of the run anew, for this batch; used in steps with a check.
     std::function<LoadedShards(ShardRange)> load{};
-  };
-
-  // A sum over all shards, complete on every rank, before any rank has applied it.
-  struct Sum {
-    Sums block;
-    bool is_finite = true;
   };
 
   // Makes the memory for the sums of all generations, and touches its pages, which may take as long as a step. The
@@ -87,20 +71,16 @@ class StepRunner {
   // output after another. Changes nothing.
   void predict(const Batch& batch, std::int64_t step, std::span<float> outputs);
 
-  // The parts of a step, for CheckedStep. The first, before the pass, reduces what a Trainable with divisors of its own
-  // divides by over all ranks: no shard knows it alone.
-  void find_divisors(const Batch& batch, std::int64_t step, int shards_together);
-  ShardComputation& computation() { return *shards_; }
-  Sum reduce(std::int64_t step);
-  Outcome agree_and_update(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
-  Outcome outcome_of(const Sum& sum) const;
+  // The sums of the whole batch, before their penalty.
+  Outcome outcome_of(const StepSum& sum) const;
   const BlockLayout& layout() const { return layout_; }
   const Replica::Context& context() const { return context_; }
   Trainable& trainable() { return trainable_; }
 
  private:
+  friend class StepArithmetic;
+
   void add_penalty(const Batch& batch, Outcome& outcome) const;
-  void update(const Sum& sum, const Batch& batch, std::int64_t step, std::optional<float> learning_rate);
   std::string describe_not_finite(const Sums& reduced) const;
 
   Replica::Context& context_;
@@ -109,6 +89,34 @@ class StepRunner {
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<ShardComputation> shards_;
   std::vector<float> divisors_;  // of the batch that is being computed
+};
+
+// The arithmetic of a step, phase by phase, and nothing else.
+class StepArithmetic final : public Step {
+ public:
+  // Computes update number step + 1. All outlive it. One at a time for each runner.
+  StepArithmetic(StepRunner& runner, const Batch& batch, std::int64_t step, const StepRunner::TrainOptions& options);
+
+  // Computes the shards of `check` too, and tells the other ranks what came out. The check outlives the step.
+  void compute_also(StepCheck& check) { check_ = &check; }
+  // The step as the watchdog sees it, with injected faults. It must not outlive this one.
+  WatchedStep watched();
+
+  bool has_divisors() const override { return divisor_count_ > 0; }
+  void sum_divisors() override;
+  void share_divisors() override;
+  void forward_and_backward() override;
+  StepSum sum_over_ranks() override;
+  StepOutcome agree(StepSum& sum) override;
+  void update(const StepSum& sum) override;
+
+ private:
+  StepRunner& runner_;
+  const Batch& batch_;
+  const std::int64_t step_;
+  const StepRunner::TrainOptions& options_;
+  const std::size_t divisor_count_;
+  StepCheck* check_ = nullptr;
 };
 
 }  // namespace holdfast

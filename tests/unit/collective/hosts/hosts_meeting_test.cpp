@@ -16,7 +16,7 @@ HostsMeeting meeting_of(HostGroup& group, ThreadGroup& memory) {
     CommunicatorShape local = shape;
     local.rank = group.layout().local_rank(shape.rank);
     local.size = group.layout().ranks_of(group.layout().host_of(shape.rank));
-    HostsMeeting::Place place{.layout = group.layout(), .generation = 3, .memory = memory.memory_for(local)};
+    HostsMeeting::Admission place{.layout = group.layout(), .generation = 3, .memory = memory.memory_for(local)};
     place.memory.own_blocks = blocks;
     place.sockets = group.sockets_of(shape.rank);
     return place;
@@ -60,7 +60,7 @@ TEST(HostsMeeting, RefusesAPlaceWithoutTheSocketsOfItsLane) {
   HostsMeeting meeting([&](const CommunicatorShape& shape, const std::shared_ptr<SharedMemory>&) {
     CommunicatorShape local = shape;
     local.size = 1;
-    return HostsMeeting::Place{.layout = HostLayout({1, 1}), .memory = memory.memory_for(local)};
+    return HostsMeeting::Admission{.layout = HostLayout({1, 1}), .memory = memory.memory_for(local)};
   });
 
   EXPECT_THROW(meeting.connect(shape_for(0, ShardAssignment::even(2, 2), 64)), Error);

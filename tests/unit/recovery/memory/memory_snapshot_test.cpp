@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "support/written_text.h"
+#include "support/text/written_text.h"
 
 namespace holdfast::recovery {
 namespace {

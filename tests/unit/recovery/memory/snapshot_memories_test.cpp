@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/written_text.h"
+#include "support/text/written_text.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -46,7 +46,11 @@ class Batch {
 };
 
 // What forward() returns: one tensor [samples, ...], or several. A function that takes a tensor can be called with it
-// if there is one.
+// if there is one, so a loss is written as for LibTorch:
+//
+//   .loss = [](const torch::Tensor& output, const holdfast::torch::Batch& batch) {
+//     return torch::mse_loss(output, batch.target());
+//   }
 class Outputs {
  public:
   // One output.

@@ -49,7 +49,13 @@ struct ModuleKind<H> {
   static std::shared_ptr<Module> pointer(const Handle& handle) { return handle.ptr(); }
 };
 
-// An optimizer of LibTorch, by a function that makes it for a module, or one of Holdfast's. Converts from both.
+// An optimizer of LibTorch, by a function that makes it for a module, or one of Holdfast's. Converts from both:
+//
+//   .optimizer = [](Net& net) { return std::make_unique<torch::optim::SGD>(net.parameters(), 0.1); }
+//   .optimizer = holdfast::AdamW({.learning_rate = 1e-3})
+//
+// A function and not an object, since each worker has a module of its own, and LibTorch's optimizers hold the
+// parameters of one module.
 template <typename Module>
 class OptimizerOf {
  public:
@@ -151,6 +157,9 @@ std::uint64_t seed_of_initial_parameters(std::uint64_t seed);
 // seeds alike draws alike.
 std::uint64_t seed_of_shard(std::uint64_t seed, std::int64_t step, std::int64_t first_sample);
 
+// What an application makes, with a module class or its holder as M; the example stands at the top of this file. It
+// only takes the class away from the functions of the options: all else is in AnyTrainableModule. Keep it as long as
+// the Trainer that trains it.
 template <typename M>
 class TrainableModule final : public AnyTrainableModule {
  public:

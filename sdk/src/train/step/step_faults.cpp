@@ -1,9 +1,35 @@
 // Injected faults must take the path of real ones. So bits are changed where the step reads them next, and nothing here
 // tells the training that it happened. See docs/decisions/testing.md.
 
-#include "train/step/faulty_trainable.h"
+#include "train/step/step_faults.h"
+
+#include <chrono>
+#include <thread>
 
 namespace holdfast {
+namespace {
+
+// Makes this replica as slow as an injected fault wants it: delay() sleeps for a multiple of the time since
+// construction.
+class InjectedSlowness {
+ public:
+  InjectedSlowness(Supervision& supervision, std::int64_t step) : supervision_(supervision), step_(step) {}
+  InjectedSlowness(const InjectedSlowness&) = delete;
+  InjectedSlowness& operator=(const InjectedSlowness&) = delete;
+
+  void delay() const {
+    const double factor = supervision_.slowdown(step_);
+    // A slow processor is imitated, not a fixed delay: the factor holds for steps of any length.
+    if (factor > 1) std::this_thread::sleep_for((std::chrono::steady_clock::now() - begin_) * (factor - 1));
+  }
+
+ private:
+  Supervision& supervision_;
+  const std::int64_t step_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 void FaultyTrainable::reach(FaultPoint point, std::int64_t step) {
   supervision_.reach(point, step);
@@ -75,6 +101,37 @@ std::vector<std::span<float>> FaultyTrainable::state_floats(FaultTarget target) 
     if (span.kind == kind) floats.push_back(span.values);
   }
   return floats;
+}
+
+void WatchedStep::sum_divisors() {
+  supervision_.enter(TrainingPhase::computing, step_);
+  inner().sum_divisors();
+}
+
+void WatchedStep::share_divisors() {
+  supervision_.enter(TrainingPhase::waiting_for_peers, step_);
+  inner().share_divisors();
+}
+
+void WatchedStep::forward_and_backward() {
+  supervision_.enter(TrainingPhase::computing, step_);
+  faulty_.reach(FaultPoint::forward, step_);
+  const InjectedSlowness slowness(supervision_, step_);
+  inner().forward_and_backward();
+  slowness.delay();
+}
+
+StepSum WatchedStep::sum_over_ranks() {
+  supervision_.enter(TrainingPhase::waiting_for_peers, step_);
+  supervision_.reach(FaultPoint::reduce, step_);
+  return inner().sum_over_ranks();
+}
+
+void WatchedStep::update(const StepSum& sum) {
+  supervision_.enter(TrainingPhase::updating, step_);
+  inner().update(sum);
+  // Own samples only: each process counts what it has trained on itself.
+  supervision_.count_samples(own_samples_);
 }
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Trainable with injected faults: it computes and updates as the one inside does, reports the fault points that it
-// reaches, and changes numbers if a fault asks for it. Without faults it changes nothing. docs/faults.md
+// What wraps a step and what it trains: both do as the one inside does, report where they are, and change numbers or
+// wait if an injected fault asks for it. Without faults they change nothing. docs/faults.md
 
 #include <cstdint>
 #include <functional>
@@ -12,9 +12,11 @@
 
 #include "holdfast/train/trainable.h"
 #include "train/context/replica_context.h"
+#include "train/step/step.h"
 
 namespace holdfast {
 
+// A Trainable with injected faults.
 class FaultyTrainable {
  public:
   // Both outlive it.
@@ -39,6 +41,28 @@ class FaultyTrainable {
 
   Supervision& supervision_;
   Trainable& inner_;
+};
+
+// A step whose phases the watchdog learns of, with the faults that are injected between phases, and as slow as such a
+// fault wants it.
+class WatchedStep final : public StepWrapper {
+ public:
+  // `own_samples` of the batch are computed here. All references outlive it.
+  WatchedStep(Step& inner, Supervision& supervision, FaultyTrainable& faulty, std::int64_t step,
+              std::int64_t own_samples)
+      : StepWrapper(inner), supervision_(supervision), faulty_(faulty), step_(step), own_samples_(own_samples) {}
+
+  void sum_divisors() override;
+  void share_divisors() override;
+  void forward_and_backward() override;
+  StepSum sum_over_ranks() override;
+  void update(const StepSum& sum) override;
+
+ private:
+  Supervision& supervision_;
+  FaultyTrainable& faulty_;
+  const std::int64_t step_;
+  const std::int64_t own_samples_;
 };
 
 }  // namespace holdfast

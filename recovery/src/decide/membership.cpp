@@ -226,6 +226,10 @@ std::vector<int> members_of_the_next(const State& state) {
     // A stable sort keeps the order of ranks among equal steps.
     std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.step > b.step; });
   }
+  // Those of a host that is back have states, and nobody else may have one.
+  if (members.size() + ready.size() > size) {
+    std::stable_sort(ready.begin(), ready.end(), [](const Member& a, const Member& b) { return a.step > b.step; });
+  }
   members.insert(members.end(), ready.begin(), ready.end());
   members.resize(std::min(members.size(), size));
   std::vector<int> ids;

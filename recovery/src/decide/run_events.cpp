@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -253,11 +254,17 @@ void dismiss_surplus(Draft& draft) {
     return count_able(draft.state) - count(draft.state, is_in_generation) >
            std::max(0, wanted(draft.state) - count(draft.state, is_in_generation)) + draft.state.policy.recovery.spares;
   };
-  // Pending starts go first, then the youngest processes.
+  // Pending starts go first, then the youngest processes. Those of a host that is back may have the only state.
   while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
   for (const Stage stage : {Stage::starting, Stage::ready}) {
-    for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend() && is_surplus(); ++member) {
-      if (member->stage == stage) dismiss(draft, *member);
+    std::vector<Member*> youngest_first;
+    for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend(); ++member) {
+      if (member->stage == stage) youngest_first.push_back(&*member);
+    }
+    std::stable_sort(youngest_first.begin(), youngest_first.end(),
+                     [](const Member* a, const Member* b) { return a->step < b->step; });
+    for (Member* member : youngest_first) {
+      if (is_surplus()) dismiss(draft, *member);
     }
   }
 }

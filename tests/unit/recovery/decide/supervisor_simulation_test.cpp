@@ -125,6 +125,20 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
   RecordProperty("with_returned", std::to_string(with_returned));
 }
 
+// Each of these runs broke a promise once.
+TEST(SupervisorSimulation, KeepsItsPromisesWhereItOnceBrokeThem) {
+  // A process hung, its agent ordered its end, and then it hung in a way in which a kill does nothing for seconds.
+  EXPECT_EQ(simulate_hosts(23009).violation, "") << story_of(23009, kLinesOfAFailure, true);
+  // A process on another host could not be killed for a while, and no later order to that host arrived before its end.
+  EXPECT_EQ(simulate_hosts(260887).violation, "") << story_of(260887, kLinesOfAFailure, true);
+  // A lost host came back with the only state, and the next generation took spares without one.
+  EXPECT_EQ(simulate_hosts(285194).violation, "") << story_of(285194, kLinesOfAFailure, true);
+  // A stopped process went on after its agent had ended the generation, and then took the order to join it.
+  EXPECT_EQ(simulate_hosts(314812).violation, "") << story_of(314812, kLinesOfAFailure, true);
+  // A process counted as ready that had reported its failure before.
+  EXPECT_EQ(simulate_hosts(582264).violation, "") << story_of(582264, kLinesOfAFailure, true);
+}
+
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {
   EXPECT_EQ(story_of(7, 1000), story_of(7, 1000));
   EXPECT_EQ(story_of(7, 1000, true), story_of(7, 1000, true));

@@ -143,7 +143,7 @@ std::optional<Event> SimulatedWorld::on_over_network(const Item& item) {
 }
 
 void SimulatedWorld::on_arrives(const Item& item) {
-  const Connection& link = connection(item.member);
+  Connection& link = connection(item.member);
   if (link.number != item.number || !link.is_up_at_agent) return;
   const Process& process = processes_.at(item.channel);
   const bool is_fenced = host_clock(item.member) - link.of_agent.acknowledged() >= kTimes.fence;
@@ -155,6 +155,7 @@ void SimulatedWorld::on_arrives(const Item& item) {
         item.member, {},
         {.kind = EventKind::checked_in, .member = item.channel, .generation = item.inner_number, .step = process.step});
   }
+  if (item.inner == Happening::told_to_join) link.newest = std::max(link.newest, item.inner_number);
   schedule({}, {.happening = item.inner, .member = item.channel, .number = item.inner_number});
 }
 
@@ -221,8 +222,10 @@ std::optional<Event> SimulatedWorld::on_fence_passes(int host, int number) {
 }
 
 // An agent without a head ends its generation. Members keep their states; a process that is not ready yet, that hangs
-// or that saves is ended within `stop`.
+// or that saves is ended within `stop`. A process that the kernel does not let go after that never comes back to its
+// program, so it counts as ended.
 void SimulatedWorld::end_members(int host, bool is_at_once) {
+  connection(host).ended = connection(host).newest;
   for (auto& [member, process] : processes_) {
     if (process.host != host || process.life == Life::gone) continue;
     const bool obeys = process.life == Life::inside && !is_hung(process);
@@ -233,7 +236,8 @@ void SimulatedWorld::end_members(int host, bool is_at_once) {
       schedule(within(0, 50), {.happening = Happening::leaves, .member = member, .number = process.generation});
     } else if (process.life != Life::idle && is_at_once) {
       process.life = Life::gone;
-    } else if (process.life != Life::idle && !std::exchange(process.is_ended_by_agent, true)) {
+    } else if (process.life != Life::idle && !process.ended_by_agent_at) {
+      process.ended_by_agent_at = now_ + stop;
       process.unkillable_until = std::min(process.unkillable_until, now_ + stop);
       schedule(stop, {.happening = Happening::dies, .member = member, .number = SIGKILL});
     }

@@ -202,9 +202,11 @@ void SimulatedWorld::kill_process(int member, bool has_failed) {
   if (!std::exchange(process.is_condemned, true)) process.condemned_at = now_;
   if (!has_failed) process.dismissed_at = now_;
   if (takes_fault(2)) make_unkillable(member);
-  const Microseconds delay = std::max(within(0, 5), process.unkillable_until - now_);
+  const Microseconds delay = within(0, 5);
+  // What a kill does for a while, on_dies() knows. The order itself arrives, and holds up no later one.
   if (process.host > 0) return send_down(process.host, delay, member, Happening::dies, SIGKILL);
-  schedule(delay, {.happening = Happening::dies, .member = member, .number = SIGKILL});
+  schedule(std::max(delay, process.unkillable_until - now_),
+           {.happening = Happening::dies, .member = member, .number = SIGKILL});
 }
 
 void SimulatedWorld::open_generation(int generation, const std::vector<int>& members) {
@@ -288,6 +290,11 @@ void SimulatedWorld::on_initialised(int member) {
 void SimulatedWorld::on_told_to_join(int member, int generation) {
   if (generation != generation_.number) return;
   Process& process = processes_.at(member);
+  // It was stopped meanwhile. Its agent gives it no memory of a generation that it has ended.
+  if (process.host > 0 && generation <= connection(process.host).ended) {
+    return send(member,
+                {.kind = EventKind::checked_in, .member = member, .generation = generation, .step = process.step});
+  }
   process.life = Life::inside;
   process.generation = generation;
   if (generation_.is_cancelled) {
@@ -534,7 +541,10 @@ void SimulatedWorld::hang(int member) {
 
 void SimulatedWorld::make_unkillable(int member) {
   had_unkillable_ = true;
-  processes_.at(member).unkillable_until = now_ + (draws_.chance(80) ? within(1, 5000) : within(1, 100'000));
+  Process& process = processes_.at(member);
+  process.unkillable_until = now_ + (draws_.chance(80) ? within(1, 5000) : within(1, 100'000));
+  if (process.ended_by_agent_at)
+    process.unkillable_until = std::min(process.unkillable_until, *process.ended_by_agent_at);
   hang(member);
 }
 

@@ -106,9 +106,9 @@ class SimulatedWorld {
     int generation = -1;     // the generation that it is in, or was in last
     std::int64_t step = -1;  // of its state; -1: it has none
     bool was_ready = false;
-    bool is_condemned = false;  // it was asked to end
-    bool is_ended_by_agent = false;
-    std::optional<Microseconds> dismissed_at{};  // though it had not failed
+    bool is_condemned = false;                        // it was asked to end
+    std::optional<Microseconds> ended_by_agent_at{};  // for good, also where a kill does nothing for a while
+    std::optional<Microseconds> dismissed_at{};       // though it had not failed
     bool is_hung = false;
     std::optional<Microseconds> goes_on{};  // when it is hung only for a while
     Microseconds unkillable_until{};
@@ -143,6 +143,8 @@ class SimulatedWorld {
     Microseconds last_up{};  // messages of one connection arrive in order
     Microseconds last_down{};
     int slowness = 0;  // of the host's clock, in percent
+    int newest = -1;   // generation of which the agent has told a process
+    int ended = -1;    // the newest generation that the agent has ended
     Beats of_agent{BootTime{}};
     Beats of_head{BootTime{}};
   };

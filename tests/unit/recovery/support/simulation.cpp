@@ -144,7 +144,10 @@ class Simulation {
   // --- what an event may lead to
 
   void note_before(const Event& event) {
-    was_any_ready_ = was_any_ready_ || (event.kind == EventKind::ready && state_.phase != RunPhase::ending);
+    // A process may report its failure first.
+    const Member* subject = find_member(state_, event.member);
+    const bool is_ready = event.kind == EventKind::ready && subject != nullptr && subject->stage == Stage::starting;
+    was_any_ready_ = was_any_ready_ || (is_ready && state_.phase != RunPhase::ending);
     if (event.kind == EventKind::stop_requested && !stopped_at_) {
       stopped_at_ = world_.now();
       had_something_to_save_ = std::any_of(state_.members.begin(), state_.members.end(), is_in_generation);

@@ -138,8 +138,8 @@ Json gathered(const Work& work) {
   return {{"bytes of a sample", work.floats * std::int64_t{sizeof(float)}}, {"of memcpy", ratios[3]}};
 }
 
-// A step computes for 1 ms; what share of the time does it compute? For ten seconds: a system that starts both threads
-// on one core needs a tenth of a second to part them.
+// A step computes for 1 ms; what share of the time does it compute? For ten seconds, since the share of one second
+// differed from run to run.
 Json busy_steps() {
   const Dataset data = in_memory(Shape{10'240, 28, 28, 1})
                            .map(augment({.flip = Flip::horizontal, .shift_rows = 0.1F, .shift_columns = 0.1F}))

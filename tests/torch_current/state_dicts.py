@@ -14,41 +14,11 @@ import tempfile
 
 import numpy
 import torch
-from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from torch_peer import ResNet, Transformer  # noqa: E402  the modules of examples/libtorch, as users of PyTorch write them
 
 TYPES = {"F32": torch.float32, "I64": torch.int64}
-TOKENS, LENGTH, WIDTH = 32, 24, 32
-
-
-def convolution(inputs, outputs, size, stride):
-    return nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False)
-
-
-class Block(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.first, self.first_norm = convolution(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs)
-        self.second, self.second_norm = convolution(outputs, outputs, 3, 1), nn.BatchNorm2d(outputs)
-        if stride != 1 or inputs != outputs:
-            self.shortcut = convolution(inputs, outputs, 1, stride)
-
-
-class ResNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem, self.stem_norm = convolution(1, 8, 3, 2), nn.BatchNorm2d(8)
-        self.blocks = nn.Sequential(Block(8, 8, 1), Block(8, 16, 2), Block(16, 32, 2))
-        self.head = nn.Linear(32, 10)
-
-
-class Transformer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(TOKENS, WIDTH)
-        self.positions = nn.Parameter(torch.zeros(LENGTH, WIDTH))
-        self.register_buffer("mask", torch.zeros(LENGTH, LENGTH))
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(WIDTH, 4, 64, 0.1), 2, enable_nested_tensor=False)
-        self.head = nn.Linear(WIDTH, TOKENS)
 
 
 # The format is eight bytes for the length of a JSON text, the text, and the arrays.

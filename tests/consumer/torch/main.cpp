@@ -1,4 +1,5 @@
-// Trains a module of LibTorch, and looks whether it learned and whether Holdfast predicts what the module does.
+// Trains a module of LibTorch, and looks whether it learned and whether Holdfast predicts what the module does. Then it
+// writes images and labels for train.cpp into the current folder.
 
 #include <holdfast/holdfast.h>
 #include <holdfast/torch.h>
@@ -6,6 +7,22 @@
 
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
+
+// 128 images of 28 x 28 with a bright row for each label, as IDX files.
+void write_images() {
+  std::ofstream images("images", std::ios::binary), labels("labels", std::ios::binary);
+  images << std::string("\0\0\x08\x03\0\0\0\x80\0\0\0\x1c\0\0\0\x1c", 16);
+  labels << std::string("\0\0\x08\x01\0\0\0\x80", 8);
+  for (int image = 0; image < 128; ++image) {
+    const int label = image % 10;
+    std::string pixels(28 * 28, '\0');
+    pixels.replace(28 * (2 * label + 3), 28, 28, static_cast<char>(128 + image % 100));
+    images << pixels;
+    labels << static_cast<char>(label);
+  }
+}
 
 struct Net : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return out(torch::tanh(hidden(x))); }
@@ -27,6 +44,7 @@ int main() {
   const holdfast::Tensor inputs({4, 2}, {0, 0, 0, 1, 1, 0, 1, 1});
   const holdfast::Tensor targets({4, 1}, {0, 1, 1, 0});
   const double loss = trainer.fit(holdfast::from_tensors(inputs, targets).batch(4), {.epochs = 400}).results.at("loss");
+  write_images();
   const holdfast::Tensor predicted = trainer.predict(inputs);
   const torch::NoGradGuard no_gradients;
   std::vector<float> rows(inputs.values().begin(), inputs.values().end());

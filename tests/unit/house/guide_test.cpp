@@ -63,6 +63,12 @@ TEST(Guide, ShowsPartsOfTheExamplesThatItLinks) {
   EXPECT_GT(blocks, 15);
 }
 
+TEST(Guide, BeginsThePageOfLibTorchWithAProgramThatATestRuns) {
+  const std::string program = read_file(source_folder() + "/tests/consumer/torch/train.cpp");
+
+  EXPECT_NE(read_file(source_folder() + "/docs/torch.md").find("```cpp\n" + program + "```\n"), std::string::npos);
+}
+
 TEST(Guide, ShowsExamplesThatTestsRun) {
   std::string tests;
   for (const char* folder : {"integration", "resilience"}) {

@@ -3,26 +3,11 @@
 #include <memory>
 
 #include "drawn_digits.h"
+#include "integration/models/support/step_losses.h"
 #include "residual_network.h"
 
 namespace holdfast {
 namespace {
-
-// The logs of a step are means over the steps of the epoch so far.
-class RecordsLosses final : public Callback {
- public:
-  std::string name() const override { return "records_losses"; }
-  void on_step_end(TrainingContext& context, const Logs& logs) override {
-    const double sum = logs.at("loss") * static_cast<double>(context.batch_in_epoch());
-    losses.push_back(sum - sum_before_);
-    sum_before_ = sum;
-  }
-
-  std::vector<double> losses;
-
- private:
-  double sum_before_ = 0;
-};
 
 SparseCategoricalCrossentropy loss_of_scores() {
   return SparseCategoricalCrossentropy({.from_logits = true});

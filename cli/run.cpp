@@ -23,6 +23,7 @@ namespace {
 struct RunOptions {
   recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // the command is PROGRAM ARGUMENTS
   std::vector<std::string> devices{};
+  recovery::HostFlags hosts{};
   bool starts_anew = false;
   std::string start_token{};  // for a fresh start
 };
@@ -66,7 +67,8 @@ int run(const RunOptions& options, Console& console) {
       save_what_is_left(watchdog.run_directory, step, snapshot, console);
     };
   }
-  const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));
+  const recovery::RunOutcome outcome =
+      recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices, options.hosts));
   if (outcome.exit_code != recovery::kExitFinished)
     // The program's progress line may still be in the terminal's row.
     console.problems << (console.has_terminal ? kClearLine : "") << "holdfast: " << printable(outcome.sentence) << "\n";
@@ -112,6 +114,17 @@ void add_times(CLI::App& command, RecoveryOptions& times) {
               "The time from SIGTERM until processes that still run are killed", range);
 }
 
+// The names of torchrun, for what it has.
+void add_hosts(CLI::App& command, recovery::HostFlags& hosts) {
+  command.add_option("--nnodes", hosts.nnodes,
+                     "The number of hosts; only 1 is possible yet. Default: what torchrun, Slurm or another launcher "
+                     "says in the environment, else 1");
+  command.add_option("--node-rank", hosts.node_rank, "Which of the hosts this one is, from 0");
+  command.add_option("--head", hosts.head, "Where the host of rank 0 listens, such as node7:29400");
+  command.add_option("--secret", hosts.secret,
+                     "The file with the secret that all hosts share; default: HOLDFAST_SECRET_FILE");
+}
+
 void add_run_options(CLI::App& command, RunOptions& options) {
   recovery::WatchdogOptions& watchdog = options.watchdog;
   command.footer("Usage: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
@@ -144,6 +157,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
                   "Restarts within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole_of<int>(0));
+  add_hosts(command, options.hosts);
   add_recovery_choices(command, watchdog.recovery);
   add_times(command, watchdog.recovery);
   std::vector<std::pair<std::string, LogLevel>> levels;

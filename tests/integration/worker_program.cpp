@@ -171,6 +171,18 @@ void work_until_stop(Worker& worker) {
   worker.report_event("left in order", "{}");
 }
 
+// What a training does on one of several hosts whose head is lost.
+void train_until_fenced(Worker& worker) {
+  require(worker.has_fence(), "there is no fence");
+  require(worker.may_change(), "the fence ran out before the generation began");
+  worker.report_event("training", "{}");
+  for (std::int64_t step = 0; worker.may_change(); ++step) {
+    worker.enter(Phase::computing, step);
+    std::this_thread::sleep_for(1ms);
+  }
+  throw Error(ErrorCode::cancelled, "the host is cut off");
+}
+
 void refuse_savepoint(Worker& worker) {
   while (worker.requests().savepoint == 0) {
     worker.beat();
@@ -226,6 +238,7 @@ bool obey(Worker& worker, const std::string& verb) {
   if (verb == "wait_for_a_peer") wait_for_a_peer_that_never_counts(worker);
   if (verb == "until_stop") work_until_stop(worker);
   if (verb == "ignore_stop") ignore_stop(worker);
+  if (verb == "until_fenced") train_until_fenced(worker);
   if (verb == "refuse_savepoint") refuse_savepoint(worker);
   if (verb == "die_when_asked") die_when_asked_for_a_savepoint(worker);
   if (verb == "tell_restarts") tell_restarts(worker);

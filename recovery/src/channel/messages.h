@@ -38,7 +38,7 @@
 
 namespace holdfast::recovery {
 
-// "CHANNEL,LIFE,LOCK": numbers of the descriptors that a worker inherits.
+// "CHANNEL,LIFE,LOCK", and ",FENCE" on one of several hosts: numbers of the descriptors that a worker inherits.
 inline constexpr const char* kWorkerVariable = "HOLDFAST_WORKER";
 
 inline constexpr const char* kJoined = "joined";

@@ -1,7 +1,5 @@
 #include "hosts/beats.h"
 
-#include <ctime>
-
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
@@ -17,12 +15,6 @@ void refuse_beat(const std::string& what) {
 }
 
 }  // namespace
-
-BootTime boot_time_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 void check_times(const HostTimes& times) {
   const bool are_positive = times.beat.count() > 0 && times.fence.count() > 0 && times.stop.count() > 0;

@@ -16,13 +16,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "memory/fence.h"
+
 namespace holdfast::recovery {
-
-// Since the host was started. It goes on while the host is suspended, and clocks of two hosts have nothing in common.
-using BootTime = std::chrono::nanoseconds;
-
-// CLOCK_BOOTTIME.
-BootTime boot_time_now();
 
 struct HostTimes {
   std::chrono::milliseconds beat{100};    // between two beats

@@ -2,7 +2,7 @@
 
 // What a run does on one of its hosts: it starts processes there, owns the memory that they share, and watches devices.
 // It decides nothing. The head, which decides, knows this interface alone. local_host.h has the agent of the head's own
-// host; agents of other hosts do not exist yet. docs/decisions/agents.md
+// host, agents/remote_host.h those of other hosts. docs/decisions/agents.md
 
 #include <cstdint>
 #include <memory>

@@ -205,9 +205,11 @@ bool is_complete(const Said& said) {
 void check(const HostOptions& options, const Said& said) {
   const auto refuse = [](const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); };
   if (!said.hosts) {
-    if (options.host || options.head) {
-      refuse(fmt::format("{} is given, but not the number of hosts; give it with --nnodes",
-                         options.host ? "--node-rank" : "--head"));
+    if (options.host || options.head || options.secret_file) {
+      refuse(fmt::format("{} is given, but not the number of hosts; give it with --nnodes", options.host ? "--node-rank"
+                                                                                            : options.head
+                                                                                                ? "--head"
+                                                                                                : "--secret"));
     }
     return;
   }
@@ -252,11 +254,22 @@ Surroundings surroundings_of(const HostOptions& options, const Environment& envi
   }
   check(options, said);
   Surroundings found{.run_id = said.run_id.value_or(""), .replicas = said.replicas};
+  if (said.hosts) found.hosts_by = said.hosts->name;
   if (!said.hosts || said.hosts->value == 1) return found;
+  // The user alone names one: no launcher has a secret.
+  found.secret_file = options.secret_file ? *options.secret_file : environment("HOLDFAST_SECRET_FILE").value_or("");
   found.hosts = said.hosts->value;
   found.host = said.host->value;
   found.head = address_of(*said.head);
   return found;
+}
+
+Secret secret_of(const Surroundings& surroundings) {
+  if (!surroundings.secret_file.empty()) return read_secret(surroundings.secret_file);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the run has {} hosts by {}, and they share no secret, without which nothing listens; give "
+                          "--secret FILE or HOLDFAST_SECRET_FILE, a copy of the same file on each host",
+                          surroundings.hosts, surroundings.hosts_by));
 }
 
 }  // namespace holdfast::recovery

@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "channel/descriptors.h"
 #include "channel/messages.h"
@@ -32,7 +33,8 @@ constexpr std::chrono::seconds kSweepTimeout(5);
 // Reports its end when the processes that it had started are gone, too.
 class LocalReplica final : public ReplicaProcess, public std::enable_shared_from_this<LocalReplica> {
  public:
-  static std::shared_ptr<LocalReplica> start(asio::io_context& io, Sweeper& sweeper, int lock,
+  // `inherited` are the run directory's lock and, if there is one, the fence.
+  static std::shared_ptr<LocalReplica> start(asio::io_context& io, Sweeper& sweeper, std::vector<int> inherited,
                                              const ReplicaStarter::Program& program, ReplicaStarter::Handlers handlers);
 
   void watch_for_death() override;
@@ -86,7 +88,7 @@ class LocalReplica final : public ReplicaProcess, public std::enable_shared_from
   std::optional<DeathWatch> death_watch_;  // last: its thread uses the page
 };
 
-std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper& sweeper, int lock,
+std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper& sweeper, std::vector<int> inherited,
                                                   const ReplicaStarter::Program& program,
                                                   ReplicaStarter::Handlers handlers) {
   SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes + CrashPage::kBytes);
@@ -97,14 +99,14 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
   const FileDescriptor channel_to_inherit = duplicate(worker_end.descriptor());
   const FileDescriptor life_to_inherit = duplicate(life.descriptor());
   std::vector<std::string> variables = program.variables;
-  variables.push_back(
-      fmt::format("{}={},{},{}", kWorkerVariable, channel_to_inherit.value(), life_to_inherit.value(), lock));
+  inherited.insert(inherited.begin(), {channel_to_inherit.value(), life_to_inherit.value()});
+  variables.push_back(fmt::format("{}={}", kWorkerVariable, fmt::join(inherited, ",")));
   // All that the program starts inherits this mark, by which the sweeper finds it.
   variables.push_back(sweeper.variable_of(program.member));
   Process process = Process::spawn({.executable = program.executable,
                                     .arguments = program.arguments,
                                     .variables = std::move(variables),
-                                    .inherited = {channel_to_inherit.value(), life_to_inherit.value(), lock},
+                                    .inherited = std::move(inherited),
                                     .ignores_failing_writes = program.ignores_failing_writes},
                                    Deadline::after(kSpawnTimeout));
   std::shared_ptr<LocalReplica> replica(new LocalReplica(io, sweeper, program.member, std::move(handlers),
@@ -252,24 +254,28 @@ void LocalReplica::on_swept(int ended, bool is_any_left) {
 // Owns the sweeper, whose destructor ends all that the replicas have left.
 class LocalReplicas final : public ReplicaStarter {
  public:
-  LocalReplicas(asio::io_context& io, int lock, std::function<void()> when_sweeper_lost)
-      : io_(io), lock_(lock), sweeper_(io, lock, std::move(when_sweeper_lost)) {}
+  LocalReplicas(asio::io_context& io, int lock, std::function<void()> when_sweeper_lost, const Fence* fence)
+      : io_(io), lock_(lock), fence_(fence), sweeper_(io, lock, std::move(when_sweeper_lost)) {}
 
   std::shared_ptr<ReplicaProcess> start(const Program& program, Handlers handlers) override {
-    return LocalReplica::start(io_, sweeper_, lock_, program, std::move(handlers));
+    if (fence_ == nullptr) return LocalReplica::start(io_, sweeper_, {lock_}, program, std::move(handlers));
+    // A copy with a number above 2, as for the other descriptors.
+    const FileDescriptor fence = duplicate(fence_->for_processes().value());
+    return LocalReplica::start(io_, sweeper_, {lock_, fence.value()}, program, std::move(handlers));
   }
 
  private:
   asio::io_context& io_;
   const int lock_;
+  const Fence* const fence_;
   Sweeper sweeper_;
 };
 
 }  // namespace
 
-std::unique_ptr<ReplicaStarter> local_replicas(asio::io_context& io, int lock,
-                                               std::function<void()> when_sweeper_lost) {
-  return std::make_unique<LocalReplicas>(io, lock, std::move(when_sweeper_lost));
+std::unique_ptr<ReplicaStarter> local_replicas(asio::io_context& io, int lock, std::function<void()> when_sweeper_lost,
+                                               const Fence* fence) {
+  return std::make_unique<LocalReplicas>(io, lock, std::move(when_sweeper_lost), fence);
 }
 
 }  // namespace holdfast::recovery

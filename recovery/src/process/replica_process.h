@@ -1,7 +1,8 @@
 #pragma once
 
 // One incarnation of a replica as the watchdog sees it, and what starts one. The watchdog knows these interfaces alone,
-// so that replicas may come to run on other hosts. local_replicas.h has those of this host.
+// so that replicas may run on other hosts. local_replicas.h has those of this host, agents/remote_host.h those of
+// others.
 
 #include <chrono>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "decide/stragglers.h"
 #include "detect/hang_detector.h"
 #include "detect/life_page.h"
+#include "holdfast/base/error.h"
 #include "process/crash_page.h"
 #include "process/process.h"
 
@@ -80,6 +82,8 @@ class ReplicaStarter {
     // Before on_exit: `ended` processes that the replica had left were killed. `is_any_left`: some were still there
     // when the time for that was over.
     std::function<void(int ended, bool is_any_left)> on_swept;
+    // Only of a process of another host, which start() does not wait for: it could not be started. Nothing follows.
+    std::function<void(const Error& error)> on_start_failed{};
   };
 
   virtual ~ReplicaStarter() = default;

@@ -25,6 +25,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/whole_number.h"
+#include "hosts/surroundings.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -50,21 +51,16 @@ std::optional<int> number(const char* name, int lowest, int highest) {
                           name, *text, lowest, highest));
 }
 
-// What the environment says about the run, as another launcher may have set it.
-struct Surroundings {
-  std::optional<int> rank = number("RANK", 0, 1 << 30);
-  std::optional<int> world_size = number("WORLD_SIZE", 1, 1 << 30);
-  std::optional<int> master_port = number("MASTER_PORT", 1, 65535);
-};
-
-// Without this check each rank of the launcher would become a watchdog with a run of its own.
-void require_one_host(const Surroundings& surroundings) {
-  if (!surroundings.rank || surroundings.world_size.value_or(1) == 1) return;
+// Each host would begin a run of its own otherwise, and they may share one directory.
+void require_one_host(const HostFlags& flags) {
+  const Surroundings found = surroundings_of(
+      {.hosts = flags.nnodes, .host = flags.node_rank, .head = flags.head, .secret_file = flags.secret}, variable);
+  if (found.hosts == 1) return;
   throw Error(
       ErrorCode::unsupported,
-      fmt::format("another launcher started this process as rank {} of {}, but a run has one watchdog, which starts "
-                  "all processes itself, on one host; start one, with --replicas, or unset RANK and WORLD_SIZE",
-                  *surroundings.rank, *surroundings.world_size));
+      fmt::format("{} says that the run has {} hosts, of which this is number {}, and a run over several hosts "
+                  "is not possible yet; give --nnodes 1 for a run of this host alone, in a --run-dir of its own",
+                  found.hosts_by, found.hosts, found.host));
 }
 
 bool is_program(const std::string& path) {
@@ -141,14 +137,16 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::ve
 
 }  // namespace
 
-WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices) {
+WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts) {
   if (options.command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
-  const Surroundings surroundings;
-  // Refused before anything else: each host would begin a run of its own, and they may share one directory.
-  require_one_host(surroundings);
+  const std::optional<int> rank = number("RANK", 0, 1 << 30);
+  const std::optional<int> world_size = number("WORLD_SIZE", 1, 1 << 30);
+  const std::optional<int> master_port = number("MASTER_PORT", 1, 65535);
+  // Refused before anything else.
+  require_one_host(hosts);
   // Then the number of replicas: the option wins, then the launcher, then the devices, then the cores.
   options.executable = find_program(options.command.front());
-  if (options.replicas == 0 && !surroundings.rank) options.replicas = surroundings.world_size.value_or(0);
+  if (options.replicas == 0 && !rank) options.replicas = world_size.value_or(0);
   if (options.replicas == 0) options.replicas = static_cast<int>(devices.size());
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
@@ -156,7 +154,7 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   const bool has_gpu =
       !std::all_of(devices.begin(), devices.end(), [](const std::string& device) { return device.starts_with("cpu"); });
   options.recovery.start_when_gone = options.recovery.start_when_gone.value_or(has_gpu);
-  options.variables_of = variables_for(std::move(devices), options.run_directory, surroundings.master_port);
+  options.variables_of = variables_for(std::move(devices), options.run_directory, master_port);
   return options;
 }
 

@@ -64,9 +64,7 @@ void WatchdogLoop::start_process(int id, int device_slot) {
                                       handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
-    // Then the run ends at once instead of after the whole restart budget.
-    const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
-    return feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
+    return on_start_failed(id, error);
   }
   send(id, {.body = hello_message({.intended_rank = rank,
                                    .replicas = state_.target,
@@ -78,6 +76,12 @@ void WatchdogLoop::start_process(int id, int device_slot) {
                                    .log_level = options_.recovery.log_level})});
   // A plain program never reports that it is ready. It counts as ready when it runs.
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
+}
+
+void WatchdogLoop::on_start_failed(int id, const Error& error) {
+  // Then the run ends at once instead of after the whole restart budget.
+  const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
+  feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
 }
 
 std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int device_slot) const {

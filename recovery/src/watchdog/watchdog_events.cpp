@@ -137,7 +137,8 @@ ReplicaStarter::Handlers WatchdogLoop::handlers_of(int id) {
                 tell(EventKind::died, "");
               },
           .on_exit = [this, id](ExitStatus status) { on_exit(id, status); },
-          .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); }};
+          .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); },
+          .on_start_failed = [this, id](const Error& error) { on_start_failed(id, error); }};
 }
 
 void WatchdogLoop::on_exit(int id, ExitStatus status) {

@@ -83,6 +83,7 @@ class WatchdogLoop {
   // watchdog_actions.cpp
   void perform(const Action& action);
   void start_process(int id, int device_slot);
+  void on_start_failed(int id, const Error& error);
   std::vector<std::string> variables_of(int id, int rank, int device_slot) const;
   int intended_rank(int id);
   void open_generation(const Action& action);

@@ -31,6 +31,7 @@
 #include "holdfast/base/threads.h"
 #include "holdfast/recovery/watchdog.h"
 #include "journal/journal.h"
+#include "memory/fence.h"
 #include "process/crash_handler.h"
 #include "process/signals.h"
 
@@ -61,10 +62,10 @@ FileDescriptor adopt(int descriptor) {
   return FileDescriptor(descriptor);
 }
 
-using Inheritance = std::array<int, 3>;  // descriptors: channel, life page, lock
+using Inheritance = std::array<int, 4>;  // descriptors: channel, life page, lock, and the fence or -1
 
 Inheritance parse_inheritance(std::string_view value) {
-  Inheritance numbers{-1, -1, -1};
+  Inheritance numbers{-1, -1, -1, -1};
   const char* position = value.data();
   const char* const end = value.data() + value.size();
   for (int& number : numbers) {
@@ -113,11 +114,13 @@ bool is_worker() {
 
 // The listener also holds the life page. It lives until the Worker or the process ends.
 struct Worker::Connection {
-  Connection(FileDescriptor channel_end, FileDescriptor life_page, FileDescriptor lock_file)
+  Connection(FileDescriptor channel_end, FileDescriptor life_page, FileDescriptor lock_file,
+             std::optional<FenceView> fence_of_host)
       : channel(std::move(channel_end)),
         life(SharedMemory::map_writable(std::move(life_page), LifePage::kBytes + CrashPage::kBytes)),
         page(LifePage::find(life)),
         lock(std::move(lock_file)),
+        fence(std::move(fence_of_host)),
         listener(start_listener()) {}
 
   ~Connection() {
@@ -318,6 +321,7 @@ struct Worker::Connection {
   LifePage& page;
   CrashHandler crash_handler{CrashPage::find(life)};
   FileDescriptor lock;  // keeps the run directory locked until the last replica is gone
+  const std::optional<FenceView> fence;
 
   // For the thread that trains.
   Welcome member;
@@ -370,7 +374,10 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   FileDescriptor channel = adopt(numbers[0]);
   FileDescriptor life = adopt(numbers[1]);
   FileDescriptor lock = adopt(numbers[2]);
-  auto connection = std::make_unique<Connection>(std::move(channel), std::move(life), std::move(lock));
+  std::optional<FenceView> fence;
+  if (numbers[3] >= 0) fence.emplace(adopt(numbers[3]));
+  auto connection =
+      std::make_unique<Connection>(std::move(channel), std::move(life), std::move(lock), std::move(fence));
   connection->wait_for_hello(deadline);
   if (const auto level = connection->hello->log_level) set_log_level(*level);
   return std::unique_ptr<Worker>(new Worker(std::move(connection)));
@@ -415,6 +422,12 @@ const std::string& Worker::config() const {
 }
 std::chrono::milliseconds Worker::patience() const {
   return connection_->hello->patience;
+}
+bool Worker::has_fence() const {
+  return connection_->fence.has_value();
+}
+bool Worker::may_change() const {
+  return !has_fence() || !connection_->fence->has_run_out();
 }
 std::vector<Restart> Worker::restarts() const {
   return read_restarts(journal_path(run_directory()));

@@ -37,7 +37,7 @@ struct Rooms {
 const std::vector<Rooms> kRooms = {
     {"recovery/src",
      {"decide", "faults", "journal", "channel", "gpu", "memory", "detect", "control", "process", "worker", "hosts",
-      "watchdog"},
+      "agents", "watchdog"},
      ""},
     {"format/src", {"codec", "hdf5", "container", "view", "array_files"}, ""},
     {"exchange/src",

@@ -74,6 +74,12 @@ class Worker {
   // The longest time that the watchdog waits for progress before it takes a process for hung. Waits for peers must last
   // several times as long, otherwise the victim of a hang is blamed for it.
   std::chrono::milliseconds patience() const;
+  // Whether this process runs on one of several hosts, so that may_change() can be false.
+  bool has_fence() const;
+  // Whether this process may change anything that other hosts see; always on a single host. On one of several it may
+  // not once the head has not been reached for some seconds, because the others may go on without this host. Ask before
+  // each update of the state, and before each rename or deletion of a file. A system call at most. Any thread.
+  bool may_change() const;
   // All failures of the run so far, oldest first, also under earlier watchdogs. Reads the journal in the run directory.
   std::vector<Restart> restarts() const;
 

@@ -56,6 +56,9 @@ class Supervision {
   virtual bool may_corrupt(FaultPoint point, std::int64_t step) = 0;
   // The factor by which an injected fault slows the computation of `step`; 1 without a fault.
   virtual double slowdown(std::int64_t step) = 0;
+  // Whether this replica may update its state, and rename or delete files. Always true on a single host. On one of
+  // several hosts it is false while the others may go on without this one.
+  virtual bool may_change() const = 0;
   // What the watchdog asks of this replica: a stop, a regroup at the next step boundary, or a savepoint that this
   // replica has not begun. It never asks for a comparison.
   virtual Requests requests() const = 0;
@@ -92,6 +95,7 @@ class NoSupervision : public Supervision {
   void corrupt(FaultPoint, std::int64_t, const FloatsOf&) override {}
   bool may_corrupt(FaultPoint, std::int64_t) override { return false; }
   double slowdown(std::int64_t) override { return 1; }
+  bool may_change() const override { return true; }
   Requests requests() const override { return {}; }
   int begin_requested_savepoint() override { return 0; }
   void report_savepoint(int, const std::string&, std::int64_t) override {}

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include <fmt/format.h>
+
 namespace holdfast {
 namespace {
 
@@ -127,7 +129,12 @@ StepSum WatchedStep::sum_over_ranks() {
   return inner().sum_over_ranks();
 }
 
+// The state is whole here, and of the step before, so this rank takes it along to its next generation.
 void WatchedStep::update(const StepSum& sum) {
+  if (!supervision_.may_change()) {
+    throw GenerationEnded(
+        fmt::format("this host has lost the run's head, so update {} is not applied here", step_ + 1));
+  }
   supervision_.enter(TrainingPhase::updating, step_);
   inner().update(sum);
   // Own samples only: each process counts what it has trained on itself.

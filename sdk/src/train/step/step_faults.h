@@ -44,7 +44,7 @@ class FaultyTrainable {
 };
 
 // A step whose phases the watchdog learns of, with the faults that are injected between phases, and as slow as such a
-// fault wants it.
+// fault wants it. Throws GenerationEnded instead of an update that this replica may not make (Supervision::may_change).
 class WatchedStep final : public StepWrapper {
  public:
   // `own_samples` of the batch are computed here. All references outlive it.

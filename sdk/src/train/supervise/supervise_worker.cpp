@@ -21,6 +21,7 @@
 #include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/watchdog.h"
 #include "train/context/devices.h"
+#include "train/supervise/fenced_file_system.h"
 
 namespace holdfast {
 namespace {
@@ -56,6 +57,7 @@ class WorkerSupervision final : public Supervision {
   }
   bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
+  bool may_change() const override { return worker_.may_change(); }
   Requests requests() const override {
     const recovery::Worker::Requests asked = worker_.requests();
     return {.stop = asked.stop, .regroup = asked.regroup, .savepoint = asked.savepoint > begun_savepoint_};
@@ -207,6 +209,10 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
   context->restarts = [&worker] { return restart_records(worker); };
   context->supervision = std::make_shared<WorkerSupervision>(worker);
   context->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
+  if (worker.has_fence()) {
+    context->own_file_system =
+        fenced_file_system(std::move(context->own_file_system), [&worker] { return worker.may_change(); });
+  }
   context->file_system = context->own_file_system.get();
   const int cores = config.at("cores").get<int>();
   context->cores = cores;

@@ -15,6 +15,7 @@
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/signal_word.h"
+#include "unit/recovery/support/played_processes.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -22,53 +23,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// What was sent to a process, and how sending fails.
-struct Played {
-  std::vector<nlohmann::json> sent;
-  std::vector<std::size_t> descriptors;
-  std::optional<Error> failure;
-};
-
-class PlayedProcess final : public ReplicaProcess {
- public:
-  explicit PlayedProcess(Played& played) : played_(played) {}
-
-  void watch_for_death() override {}
-  void send(const Message& message) const override {
-    if (played_.failure) throw Error(*played_.failure);
-    played_.sent.push_back(message.body);
-    played_.descriptors.push_back(message.descriptors.size());
-  }
-  void ask_to_leave(int /*signal*/) override {}
-  void kill() override {}
-  bool has_joined() const override { return true; }
-  int pid() const override { return 1; }
-  std::time_t started() const override { return 0; }
-  std::int64_t step() const override { return 0; }
-  JoinState join_state() const override { return JoinState::in_steps; }
-  std::uint64_t samples() const override { return 0; }
-  Pulse pulse(int /*member*/, std::uint64_t /*arrivals*/) const override { return {}; }
-  Load load(int /*member*/, int /*shards*/, int /*at_once*/) const override { return {}; }
-  std::string what_in_background() const override { return ""; }
-  bool is_stopped() const override { return false; }
-  std::chrono::nanoseconds cpu_demand() const override { return {}; }
-  std::optional<Crash> crash() const override { return std::nullopt; }
-
- private:
-  Played& played_;
-};
-
-class PlayedStarter final : public ReplicaStarter {
- public:
-  std::map<int, Played> played;
-  std::map<int, Handlers> handlers;
-
-  std::shared_ptr<ReplicaProcess> start(const Program& program, Handlers given) override {
-    handlers[program.member] = std::move(given);
-    return std::make_shared<PlayedProcess>(played[program.member]);
-  }
-};
 
 class OwnHost : public ::testing::Test {
  protected:
@@ -86,10 +40,7 @@ class OwnHost : public ::testing::Test {
                                    .on_failure = [this](const std::string& what, bool) { failed_.push_back(what); }});
   }
 
-  void say(int id, nlohmann::json body) {
-    Message message{.body = std::move(body)};
-    starter_->handlers.at(id).on_message(message);
-  }
+  void say(int id, nlohmann::json body) { starter_->played.at(id).say(std::move(body)); }
 
   void ask_for_arena(int id, int generation, int number = 0) {
     say(id, arena_message(kArenaRequest, {.generation = generation, .number = number}, sizeof(SignalWord)));

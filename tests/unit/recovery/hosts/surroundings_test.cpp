@@ -234,6 +234,28 @@ TEST(Surroundings, RefuseNumbersThatCannotBe) {
               HasSubstr("PET_NODE_RANK is 5"));
 }
 
+TEST(Surroundings, SayWhatNamedTheNumberOfHosts) {
+  EXPECT_EQ(found({}).hosts_by, "");
+  EXPECT_EQ(found(kStepOfSlurm).hosts_by, "SLURM_STEP_NUM_NODES");
+  EXPECT_EQ(found(kTorchrun, {.hosts = 1}).hosts_by, "--nnodes");
+}
+
+TEST(Surroundings, NameTheFileOfTheSecret) {
+  const Variables with_secret = with(kStepOfSlurm, {{"HOLDFAST_SECRET_FILE", "/run/secrets/a"}});
+
+  EXPECT_EQ(found(with_secret).secret_file, "/run/secrets/a");
+  EXPECT_EQ(found(with_secret, {.secret_file = "/home/me/b"}).secret_file, "/home/me/b");
+  EXPECT_EQ(found(with_secret, {.hosts = 2, .host = 0, .head = "a"}).secret_file, "/run/secrets/a");
+  EXPECT_EQ(found(kStepOfSlurm).secret_file, "");
+  EXPECT_THAT(complaint({}, {.secret_file = "b"}), HasSubstr("--secret is given, but not the number of hosts"));
+}
+
+TEST(Surroundings, HaveNoSecretUnlessOneIsNamed) {
+  EXPECT_EQ(complaint_about([] { secret_of(found(kStepOfSlurm)); }),
+            "the run has 3 hosts by SLURM_STEP_NUM_NODES, and they share no secret, without which nothing listens; "
+            "give --secret FILE or HOLDFAST_SECRET_FILE, a copy of the same file on each host");
+}
+
 TEST(Surroundings, RefuseAddressesThatCannotBe) {
   EXPECT_THAT(complaint({}, {.hosts = 2, .host = 1, .head = "a b"}), HasSubstr("--head is \"a b\""));
   EXPECT_THAT(complaint(with(kTorchrun, {{"PET_MASTER_PORT", "0"}})), HasSubstr("PET_MASTER_PORT=0"));

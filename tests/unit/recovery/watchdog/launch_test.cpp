@@ -12,21 +12,27 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "support/thrown.h"
 
 namespace holdfast::recovery {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
 // With an environment that says nothing about a run.
 class Launch : public ::testing::Test {
  protected:
-  Launch() {
-    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"}) ::unsetenv(name);
-  }
-  ~Launch() override {
-    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"}) ::unsetenv(name);
+  Launch() { forget_launchers(); }
+  ~Launch() override { forget_launchers(); }
+
+  static void forget_launchers() {
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "HOLDFAST_NNODES", "PET_NNODES",
+          "PET_NODE_RANK", "PET_MASTER_ADDR", "SLURM_STEP_NODELIST", "OMPI_COMM_WORLD_SIZE"}) {
+      ::unsetenv(name);
+    }
   }
 
   static WatchdogOptions options(int replicas = 0) {
@@ -140,6 +146,35 @@ TEST_F(Launch, RefusesToBeOneOfSeveralProcessesOfALauncher) {
 
   ::setenv("WORLD_SIZE", "2", 1);
   EXPECT_EQ(code_of_failure(options(2)), ErrorCode::unsupported);
+}
+
+// As torchrun and Kubeflow name them. Each host would have begun a run of its own.
+TEST_F(Launch, RefusesToBeOneOfSeveralHosts) {
+  ::setenv("PET_NNODES", "2", 1);
+  ::setenv("PET_NODE_RANK", "1", 1);
+  ::setenv("PET_MASTER_ADDR", "train-0", 1);
+
+  EXPECT_THAT(
+      sentence_thrown_by([] { for_any_program(options(2), {}); }),
+      AllOf(HasSubstr("PET_NNODES says that the run has 2 hosts, of which this is number 1"), HasSubstr("--nnodes 1")));
+  EXPECT_EQ(code_of_failure(options(2)), ErrorCode::unsupported);
+}
+
+TEST_F(Launch, RunsOnThisHostAloneWhereTheUserSaysSo) {
+  ::setenv("PET_NNODES", "2", 1);
+  ::setenv("RANK", "1", 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+
+  EXPECT_EQ(for_any_program(options(3), {}, {.nnodes = 1}).replicas, 3);
+}
+
+TEST_F(Launch, RefusesFlagsOfSeveralHosts) {
+  const HostFlags flags{.nnodes = 2, .node_rank = 0, .head = "a:29400", .secret = "secret"};
+
+  EXPECT_THAT(sentence_thrown_by([&] { for_any_program(options(2), {}, flags); }),
+              HasSubstr("--nnodes says that the run has 2 hosts"));
+  EXPECT_THAT(sentence_thrown_by([] { for_any_program(options(2), {}, {.node_rank = 1}); }),
+              HasSubstr("--node-rank is given, but not the number of hosts"));
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+#include "agents/agent.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/recovery/watchdog.h"
+
+namespace holdfast::recovery {
+namespace {
+
+AgentOptions checked(AgentOptions options) {
+  check_times(options.limits.times);
+  return options;
+}
+
+}  // namespace
+
+Agent::Agent(boost::asio::io_context& io, AgentOptions options, const Secret& secret, std::unique_ptr<HostAgent> host,
+             Fence& fence, Handlers handlers)
+    : io_(io),
+      options_(checked(std::move(options))),
+      tls_(tls_context(secret)),
+      handlers_(std::move(handlers)),
+      service_(io, std::move(host), fence, options_.limits.times,
+               {.on_lost =
+                    [this](const std::string& why) {
+                      tell(fmt::format("the head was lost: {}", why));
+                      dial(options_.patience);
+                    },
+                .on_over = [this](int exit_code, const std::string& sentence) { end(exit_code, sentence); }}) {
+  dial(options_.join_timeout);
+}
+
+void Agent::dial(std::chrono::milliseconds time) {
+  dialer_ = std::make_unique<HeadDialer>(
+      io_, options_.head, tls_, options_.introduction, options_.limits, Deadline::after(time),
+      HeadDialer::Handlers{.on_taken =
+                               [this](const std::shared_ptr<AgentConnection>& connection) {
+                                 tell(fmt::format("the head at {} was reached", to_string(options_.head)));
+                                 service_.serve(connection);
+                               },
+                           // It differs from the other hosts, and would at each attempt.
+                           .on_sent_home = [this](const std::string& why) { end(kExitUnrecoverable, why); },
+                           // Starting all hosts again resumes from what they have saved.
+                           .on_given_up = [this](const std::string& why) { end(kExitStopped, why); },
+                           .on_failure = [this](const std::string& why) { tell(why); }});
+}
+
+void Agent::tell(const std::string& news) const {
+  if (handlers_.on_news) handlers_.on_news(news);
+}
+
+void Agent::end(int exit_code, const std::string& sentence) {
+  // Kept, since the handler may end this agent.
+  const auto on_over = handlers_.on_over;
+  if (on_over) on_over({.exit_code = exit_code, .sentence = sentence});
+}
+
+}  // namespace holdfast::recovery

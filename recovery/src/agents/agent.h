@@ -1,0 +1,79 @@
+#pragma once
+
+// The agent of a host other than that of the head: one process on each. It dials the head until it is taken, serves
+// it (agents/agent_service.h), and dials again when it is lost. When no head is reached for `patience`, it gives up:
+// its processes are killed, and the newest state in memory is its owner's to save.
+//
+//   Fence fence;
+//   auto host = local_host(io, local_replicas(io, lock, when_sweeper_lost, &fence), {});
+//   Agent agent(io, options, secret, std::move(host), fence, handlers);
+//   io.run();
+//
+// It opens no port. docs/decisions/agents.md
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agents/agent_service.h"  // first, for the sake of Asio
+
+#include <boost/asio/io_context.hpp>
+
+#include "hosts/head_dialer.h"
+#include "hosts/host_address.h"
+#include "hosts/host_agent.h"
+#include "hosts/introduction.h"
+#include "hosts/secret.h"
+#include "memory/fence.h"
+
+namespace holdfast::recovery {
+
+struct AgentOptions {
+  HostAddress head{};
+  Introduction introduction{};
+  AgentConnection::Limits limits{};
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(10);  // for the head to take it, for the first time
+  std::chrono::milliseconds patience = std::chrono::minutes(1);       // for a head that was lost
+};
+
+// For the thread that runs the io_context.
+class Agent {
+ public:
+  // How it ended, as a run does (holdfast/recovery/watchdog.h).
+  struct End {
+    int exit_code = 0;
+    std::string sentence{};
+  };
+  struct Handlers {
+    // The last call. It may end the agent, which otherwise keeps its memory.
+    std::function<void(const End&)> on_over{};
+    // For a log: the head was reached, lost, or could not be reached at this attempt.
+    std::function<void(const std::string&)> on_news{};
+  };
+
+  // Begins to dial. `io` and `fence` outlive it. Throws Error{invalid_argument} for times that cannot be
+  // (check_times()), and Error{unavailable} where OpenSSL cannot do what is needed.
+  Agent(boost::asio::io_context& io, AgentOptions options, const Secret& secret, std::unique_ptr<HostAgent> host,
+        Fence& fence, Handlers handlers);
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // The newest state in memory of this host; valid until the next event.
+  std::optional<MemorySnapshots::Whole> newest_snapshot() const { return service_.newest_snapshot(); }
+
+ private:
+  void dial(std::chrono::milliseconds time);
+  void tell(const std::string& news) const;
+  void end(int exit_code, const std::string& sentence);
+
+  boost::asio::io_context& io_;
+  const AgentOptions options_;
+  const std::shared_ptr<boost::asio::ssl::context> tls_;
+  const Handlers handlers_;
+  AgentService service_;
+  std::unique_ptr<HeadDialer> dialer_;  // of the latest attempt to reach the head
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,308 @@
+// A host that may be cut off must not rely on being told so. Everything here follows from beats that the head has
+// acknowledged: the fence, the answer to a head that resumes, and the end of the generation. Each process that the head
+// may still believe in is known here until the head has forgotten it, so nothing is lost with a connection but messages
+// of processes. docs/decisions/agents.md
+
+#include "agents/agent_service.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "channel/messages.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+
+AgentService::AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgent> host, Fence& fence,
+                           const HostTimes& times, Handlers handlers)
+    : times_(times),
+      handlers_(std::move(handlers)),
+      fence_(fence),
+      host_(std::move(host)),
+      look_timer_(io),
+      stop_timer_(io) {}
+
+AgentService::~AgentService() {
+  fence_.set({});
+  if (connection_ != nullptr) connection_->close();
+}
+
+void AgentService::serve(std::shared_ptr<AgentConnection> connection) {
+  HOLDFAST_ASSERT(connection_ == nullptr && !why_lost_ && connection->is_open());
+  connection_ = std::move(connection);
+  opened_ = connection_->beats().acknowledged();
+  to_resume_.reset();
+  is_present_ = false;
+  connection_->set_handlers({.on_message = [this](const nlohmann::json& message) { take(message); },
+                             .on_closed = [this](const std::string& why) { lose(why); }});
+  wait_for_look();
+}
+
+// An order that is wrong closes the connection, with the sentence of what is thrown here.
+void AgentService::take(const nlohmann::json& message) {
+  const auto kind = message.at("kind").get<std::string>();
+  if (kind == kOver) {
+    const auto sentence = message.at("sentence").get<std::string>();
+    const int exit_code = whole_number_in<int>(message, "exit_code");
+    lose(sentence);
+    // Nothing follows: the handler may end this service.
+    why_lost_.reset();
+    stop_timer_.cancel();
+    if (handlers_.on_over) handlers_.on_over(exit_code, sentence);
+    return;
+  }
+  if (kind == kResume) {
+    if (to_resume_ || is_present_) throw Error(ErrorCode::input_output, "the head resumed twice");
+    to_resume_ = whole_numbers_in<int>(message, "members");
+    return;
+  }
+  // The head waits for the answer to its `resume`.
+  if (!is_present_) throw Error(ErrorCode::input_output, fmt::format("the head sent \"{}\" too early", kind));
+  if (kind == kStartProcess) return start(parse_start(message));
+  if (kind == kOpenGeneration) return open_generation(parse_generation(message));
+  if (kind == kCancelGeneration) return host_->cancel_generation();
+  const int member = whole_number_in<int>(message, "member");
+  if (kind == kDrop) {
+    processes_.erase(member);
+    return;
+  }
+  // The process may have ended while the order was on its way.
+  Process* const process = find(member);
+  if (kind == kTell) {
+    if (process == nullptr) return;
+    try {
+      process->process->send({.body = message.at("message")});
+    } catch (const Error& error) {
+      // The end of a process that is gone says more.
+      if (error.code() != ErrorCode::unavailable) say_of(member, {{"kind", kBadMessage}, {"what", error.what()}});
+    }
+  } else if (kind == kAskToLeave) {
+    if (process != nullptr) process->process->ask_to_leave(whole_number_in<int>(message, "signal"));
+  } else if (kind == kKill) {
+    if (process != nullptr) process->process->kill();
+  } else {
+    throw Error(ErrorCode::input_output, fmt::format("the head sent an order of the unknown kind \"{}\"", kind));
+  }
+}
+
+void AgentService::start(const ReplicaStarter::Program& program) {
+  const int member = program.member;
+  if (processes_.contains(member)) {
+    throw Error(ErrorCode::input_output, fmt::format("the head started process {} twice", member));
+  }
+  // Known before it runs, since its handlers are about it.
+  Process& process = processes_[member];
+  try {
+    process.process = host_->start(
+        program, {.on_message = [this, member](Message& message) { note(member, message.body); },
+                  .on_bad_message =
+                      [this, member](const std::string& what) {
+                        say_of(member, {{"kind", kBadMessage}, {"what", what}});
+                      },
+                  .on_failure =
+                      [this, member](const std::string& what, bool is_unrecoverable) {
+                        say_of(member, {{"kind", kFailed}, {"what", what}, {"is_unrecoverable", is_unrecoverable}});
+                      },
+                  .on_death =
+                      [this, member] {
+                        say_of(member, {{"kind", kDied}});
+                      },
+                  .on_exit =
+                      [this, member](ExitStatus status) {
+                        const auto found = processes_.find(member);
+                        if (found == processes_.end()) return;
+                        Process& ended = found->second;
+                        ended.end = {.member = member, .status = status, .crash = ended.process->crash()};
+                        say(end_message(*ended.end));
+                        ended.stage = Stage::ending;
+                        leave_if_possible();
+                      },
+                  .on_swept =
+                      [this, member](int ended, bool is_any_left) {
+                        say_of(member, {{"kind", kSwept}, {"ended", ended}, {"is_any_left", is_any_left}});
+                      }});
+  } catch (const Error& error) {
+    processes_.erase(member);
+    return say_of(member, {{"kind", kNotStarted}, {"code", static_cast<int>(error.code())}, {"what", error.what()}});
+  }
+  say_of(member,
+         {{"kind", kStarted}, {"pid", process.process->pid()}, {"at", std::int64_t{process.process->started()}}});
+}
+
+// The order may be from before a cut. Then the head may have given this host up already.
+void AgentService::open_generation(const HostAgent::Generation& generation) {
+  if (fence_.has_run_out()) return lose("it has not answered for too long to begin a generation");
+  if (generation.number <= generation_) {
+    throw Error(ErrorCode::input_output,
+                fmt::format("the head opened generation {} after {}", generation.number, generation_));
+  }
+  generation_ = generation.number;
+  for (const int member : generation.members) {
+    Process* const process = find(member);
+    if (process != nullptr && process->stage != Stage::ending) process->stage = Stage::training;
+  }
+  host_->open_generation(generation);
+}
+
+// Null for one that has ended.
+AgentService::Process* AgentService::find(int member) {
+  const auto found = processes_.find(member);
+  return found == processes_.end() || found->second.end ? nullptr : &found->second;
+}
+
+// Messages of processes are the head's to judge. But this agent must know who is in no generation.
+void AgentService::note(int member, const nlohmann::json& body) {
+  Process* const process = find(member);
+  if (process == nullptr) return;
+  const auto kind = body.at("kind").get<std::string>();
+  if (kind == kJoined) process->process->watch_for_death();
+  if (process->stage != Stage::ending) {
+    if (kind == kReady) process->stage = Stage::ready;
+    if (kind == kFinished || kind == kFailure) process->stage = Stage::ending;
+    // One that left an older generation is about to enter the newest one.
+    if (kind == kCheckedIn && body.at("generation").get<int>() == generation_) {
+      process->stage = Stage::waiting;
+      process->step = body.at("step").get<std::int64_t>();
+    }
+  }
+  say_of(member, {{"kind", kSaid}, {"message", body}});
+  leave_if_possible();
+}
+
+// What is said while there is no head is lost. The answer to its next `resume` says what counts.
+void AgentService::say(nlohmann::json message) {
+  if (connection_ == nullptr || !is_present_) return;
+  try {
+    connection_->send(message);
+  } catch (const Error& error) {
+    // A message that is too long, or whose text cannot be sent.
+    connection_->send({{"kind", kBadMessage}, {"member", message.at("member")}, {"what", error.what()}});
+  }
+}
+
+void AgentService::say_of(int member, nlohmann::json message) {
+  message["member"] = member;
+  say(std::move(message));
+}
+
+// A completion that is queued when the service goes still comes. Hence the weak pointer.
+template <class Act>
+auto AgentService::while_alive(Act act) {
+  return [weak = std::weak_ptr<const bool>(is_alive_), act](const boost::system::error_code& error) {
+    if (!error && !weak.expired()) act();
+  };
+}
+
+void AgentService::wait_for_look() {
+  look_timer_.expires_after(times_.beat);
+  look_timer_.async_wait(while_alive([this] {
+    if (connection_ == nullptr) return;
+    look();
+    if (connection_ != nullptr) wait_for_look();
+  }));
+}
+
+void AgentService::look() {
+  const BootTime acknowledged = connection_->beats().acknowledged();
+  if (boot_time_now() - acknowledged >= times_.fence) {
+    return lose(fmt::format("the head has not answered for {} ms", times_.fence.count()));
+  }
+  // How old the head's word was that took this agent is not known. So only a beat of this connection counts.
+  if (acknowledged <= opened_) return;
+  fence_.set(acknowledged + times_.fence);
+  if (to_resume_) answer_resume();
+  if (is_present_) say_sights();
+}
+
+// What the head has forgotten is ended. What has ended and the head still believes in is named; also a process that
+// only an agent before this one can have started.
+void AgentService::answer_resume() {
+  const std::set<int> known(to_resume_->begin(), to_resume_->end());
+  to_resume_.reset();
+  std::erase_if(processes_, [&](const auto& entry) { return !known.contains(entry.first); });
+  Presence presence;
+  for (const int member : known) {
+    const auto found = processes_.find(member);
+    if (found == processes_.end()) {
+      presence.ended.push_back({.member = member, .status = {.signal = SIGKILL}});
+    } else if (found->second.end) {
+      presence.ended.push_back(*found->second.end);
+    } else if (found->second.stage == Stage::ready || found->second.stage == Stage::waiting) {
+      presence.members.push_back(member);
+      presence.steps.push_back(found->second.step);
+    }
+  }
+  is_present_ = true;
+  say(presence_message(presence));
+}
+
+void AgentService::say_sights() {
+  nlohmann::json sights = nlohmann::json::array();
+  for (const auto& [member, known] : processes_) {
+    if (known.end) continue;
+    const ReplicaProcess& process = *known.process;
+    const Load load = process.load(member, 1, 1);
+    sights.push_back(sight_message({.pulse = process.pulse(member, host_->arrivals(member)),
+                                    .join_state = process.join_state(),
+                                    .samples = process.samples(),
+                                    .computing = load.computing,
+                                    .waiting = load.waiting,
+                                    .in_background = process.what_in_background(),
+                                    .is_stopped = process.is_stopped(),
+                                    .cpu_demand = process.cpu_demand()}));
+  }
+  say({{"kind", kSights}, {"sights", sights}});
+}
+
+// The fence runs out at once: the head may have given this host up as soon as the connection was closed there.
+void AgentService::lose(const std::string& why) {
+  if (connection_ == nullptr) return;
+  std::exchange(connection_, nullptr)->close();
+  // Counted from when the fence ran out, where that was noticed late.
+  const BootTime late = fence_.until() == BootTime{} ? BootTime{} : boot_time_now() - fence_.until();
+  fence_.set({});
+  look_timer_.cancel();
+  why_lost_ = why;
+  host_->cancel_generation();
+  leave_after(std::clamp(times_.stop - std::chrono::ceil<std::chrono::milliseconds>(late), std::chrono::milliseconds(0),
+                         times_.stop));
+  leave_if_possible();
+}
+
+bool AgentService::is_any_in_a_generation() const {
+  return std::any_of(processes_.begin(), processes_.end(), [](const auto& entry) {
+    const Process& process = entry.second;
+    return !process.end && process.stage != Stage::ready && process.stage != Stage::waiting;
+  });
+}
+
+// Later: the caller may be in the midst of an event of the connection or of a process.
+void AgentService::leave_if_possible() {
+  if (why_lost_ && !is_any_in_a_generation()) leave_after(std::chrono::milliseconds(0));
+}
+
+void AgentService::leave_after(std::chrono::milliseconds time) {
+  stop_timer_.expires_after(time);
+  stop_timer_.async_wait(while_alive([this] {
+    if (why_lost_) leave();
+  }));
+}
+
+// A process with a kill pending never comes back to its program, also where the kernel holds it in a system call. So it
+// is not waited for, and not named to the next head.
+void AgentService::leave() {
+  stop_timer_.cancel();
+  for (auto& [member, known] : processes_) {
+    if (known.end || known.stage == Stage::ready || known.stage == Stage::waiting) continue;
+    known.stage = Stage::ending;
+    known.process->kill();
+  }
+  const std::string why = *std::exchange(why_lost_, std::nullopt);
+  if (handlers_.on_lost) handlers_.on_lost(why);
+}
+
+}  // namespace holdfast::recovery

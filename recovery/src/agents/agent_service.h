@@ -1,0 +1,105 @@
+#pragma once
+
+// What the agent of a host does for a head on another host: it carries out the head's orders through the agent of the
+// host (hosts/local_host.h), and reports what its processes say and do. It decides one thing by itself: when the head
+// is lost, it ends the generation here.
+//
+//   waiting --serve()--> resuming --present--> serving --the head is lost--> leaving --on_lost--> waiting
+//                            '---------------------------------------------->'
+//
+// resuming: the connection is new, and no beat of this agent was acknowledged yet. leaving: members have
+// HostTimes::stop to leave their generation; then they are killed. Those that have left wait, with their states.
+// docs/decisions/agents.md
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hosts/agent_connection.h"  // first, for the sake of Asio
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "agents/host_messages.h"
+#include "hosts/host_agent.h"
+#include "memory/fence.h"
+
+namespace holdfast::recovery {
+
+// For the thread that runs the io_context.
+class AgentService {
+ public:
+  struct Handlers {
+    // The head is lost, and nothing of this host takes part in a generation any more: time to dial again.
+    std::function<void(const std::string& why)> on_lost{};
+    // The head says that the run has ended. It is the last call.
+    std::function<void(int exit_code, const std::string& sentence)> on_over{};
+  };
+
+  // `host` starts its processes with `fence`, which outlives the service, as `io` does.
+  AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgent> host, Fence& fence, const HostTimes& times,
+               Handlers handlers);
+  // Kills all processes.
+  ~AgentService();
+  AgentService(const AgentService&) = delete;
+  AgentService& operator=(const AgentService&) = delete;
+
+  // Begins with a connection that the head has just taken, and that is open. Asserts that the service waits for one.
+  void serve(std::shared_ptr<AgentConnection> connection);
+  // The newest state in memory of this host; valid until the next event.
+  std::optional<MemorySnapshots::Whole> newest_snapshot() const { return host_->newest_snapshot(); }
+
+ private:
+  enum class Stage { starting, ready, training, waiting, ending };
+
+  struct Process {
+    std::shared_ptr<ReplicaProcess> process{};
+    Stage stage = Stage::starting;
+    std::int64_t step = -1;           // of the state that a waiting process holds
+    std::optional<ProcessEnd> end{};  // it has ended; kept until the head has forgotten it
+  };
+
+  void take(const nlohmann::json& message);
+  void start(const ReplicaStarter::Program& program);
+  void open_generation(const HostAgent::Generation& generation);
+  Process* find(int member);
+  void note(int member, const nlohmann::json& body);
+  void say(nlohmann::json message);
+  void say_of(int member, nlohmann::json message);
+  void look();
+  void wait_for_look();
+  void answer_resume();
+  void say_sights();
+  void lose(const std::string& why);
+  bool is_any_in_a_generation() const;
+  void leave_if_possible();
+  void leave_after(std::chrono::milliseconds time);
+  void leave();
+  template <class Act>
+  auto while_alive(Act act);
+
+  // Constant after construction.
+  const HostTimes times_;
+  const Handlers handlers_;
+  Fence& fence_;
+  const std::unique_ptr<HostAgent> host_;  // outlives all processes
+
+  boost::asio::steady_timer look_timer_;
+  boost::asio::steady_timer stop_timer_;
+  std::map<int, Process> processes_;  // by member
+  int generation_ = -1;
+
+  std::shared_ptr<AgentConnection> connection_;  // null: the head is lost
+  BootTime opened_{};                            // counts as acknowledged, although no beat was
+  std::optional<std::vector<int>> to_resume_;    // processes that the head named; not answered yet
+  bool is_present_ = false;                      // this connection's `resume` was answered
+  std::optional<std::string> why_lost_;          // while it is leaving
+  const std::shared_ptr<const bool> is_alive_ = std::make_shared<const bool>(true);
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,166 @@
+// Both ends are the same version (hosts/introduction.h), so an enumerator has the same number in both. But a peer may
+// err, and a number that is none would be read from a table here, so each is checked. A member of a message that is
+// missing or of another type closes the connection (hosts/agent_connection.cpp). Texts that a process wrote into shared
+// memory may be any bytes, and JSON is UTF-8. docs/decisions/agents.md
+
+#include "agents/host_messages.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// An enumerator, as its number.
+int choice_in(const nlohmann::json& message, const char* key, int last) {
+  const int number = whole_number_in<int>(message, key);
+  if (number >= 0 && number <= last) return number;
+  throw Error(ErrorCode::input_output, fmt::format("a host sent a \"{}\" that there is not: {}", key, number));
+}
+
+nlohmann::json to_json(const Crash& crash) {
+  nlohmann::json frames = nlohmann::json::array();
+  for (const CrashFrame& frame : crash.frames) {
+    frames.push_back(
+        {{"address", frame.address}, {"file_offset", frame.file_offset}, {"path", shown_text(frame.path)}});
+  }
+  return {{"signal", crash.signal}, {"frames", frames}};
+}
+
+Crash parse_crash(const nlohmann::json& message) {
+  Crash crash{.signal = whole_number_in<int>(message, "signal")};
+  for (const nlohmann::json& frame : message.at("frames")) {
+    crash.frames.push_back({.address = whole_number_in<std::uint64_t>(frame, "address"),
+                            .file_offset = whole_number_in<std::uint64_t>(frame, "file_offset"),
+                            .path = frame.at("path").get<std::string>()});
+  }
+  return crash;
+}
+
+std::chrono::nanoseconds nanoseconds_in(const nlohmann::json& message, const char* key) {
+  return std::chrono::nanoseconds(whole_number_in<std::int64_t>(message, key));
+}
+
+}  // namespace
+
+nlohmann::json start_message(const ReplicaStarter::Program& program) {
+  return {{"kind", kStartProcess},
+          {"member", program.member},
+          {"executable", program.executable},
+          {"arguments", program.arguments},
+          {"variables", program.variables},
+          {"ignores_failing_writes", program.ignores_failing_writes}};
+}
+
+ReplicaStarter::Program parse_start(const nlohmann::json& message) {
+  return {.executable = message.at("executable").get<std::string>(),
+          .arguments = message.at("arguments").get<std::vector<std::string>>(),
+          .variables = message.at("variables").get<std::vector<std::string>>(),
+          .member = whole_number_in<int>(message, "member"),
+          .ignores_failing_writes = message.at("ignores_failing_writes").get<bool>()};
+}
+
+nlohmann::json generation_message(const HostAgent::Generation& generation) {
+  return {{"kind", kOpenGeneration},
+          {"number", generation.number},
+          {"members", generation.members},
+          {"shards", generation.shards},
+          {"may_use_snapshots", generation.may_use_snapshots}};
+}
+
+HostAgent::Generation parse_generation(const nlohmann::json& message) {
+  return {.number = whole_number_in<int>(message, "number"),
+          .members = whole_numbers_in<int>(message, "members"),
+          .shards = whole_numbers_in<int>(message, "shards"),
+          .may_use_snapshots = message.at("may_use_snapshots").get<bool>()};
+}
+
+// A process that ended in order, or had no time to leave anything, has no crash.
+nlohmann::json end_message(const ProcessEnd& end) {
+  nlohmann::json message{
+      {"kind", kExited}, {"member", end.member}, {"exit_code", end.status.code}, {"signal", end.status.signal}};
+  if (end.crash) message["crash"] = to_json(*end.crash);
+  return message;
+}
+
+ProcessEnd parse_end(const nlohmann::json& message) {
+  ProcessEnd end{.member = whole_number_in<int>(message, "member"),
+                 .status = {.code = whole_number_in<int>(message, "exit_code"),
+                            .signal = whole_number_in<int>(message, "signal")}};
+  if (message.contains("crash")) end.crash = parse_crash(message.at("crash"));
+  return end;
+}
+
+nlohmann::json presence_message(const Presence& presence) {
+  nlohmann::json ended = nlohmann::json::array();
+  for (const ProcessEnd& end : presence.ended) ended.push_back(end_message(end));
+  return {{"kind", kPresent}, {"members", presence.members}, {"steps", presence.steps}, {"ended", ended}};
+}
+
+// The supervisor takes it as one event, and would count a process twice that is named twice.
+Presence parse_presence(const nlohmann::json& message) {
+  Presence presence{.members = whole_numbers_in<int>(message, "members"),
+                    .steps = whole_numbers_in<std::int64_t>(message, "steps")};
+  if (presence.members.size() != presence.steps.size()) {
+    throw Error(ErrorCode::input_output, fmt::format("a host named {} processes and the states of {}",
+                                                     presence.members.size(), presence.steps.size()));
+  }
+  if (std::set<int>(presence.members.begin(), presence.members.end()).size() != presence.members.size()) {
+    throw Error(ErrorCode::input_output, "a host named a process twice");
+  }
+  for (const nlohmann::json& end : message.at("ended")) presence.ended.push_back(parse_end(end));
+  return presence;
+}
+
+nlohmann::json sight_message(const ProcessSight& sight) {
+  const Pulse& pulse = sight.pulse;
+  return {{"member", pulse.member},
+          {"progress", pulse.progress},
+          {"phase", static_cast<int>(pulse.phase)},
+          {"step", pulse.step},
+          {"steps", pulse.steps},
+          {"step_time", pulse.step_time.count()},
+          {"arrivals", pulse.arrivals},
+          {"background_number", pulse.background.number},
+          {"background_bytes", pulse.background.bytes},
+          {"is_background_callback", pulse.background.is_callback},
+          {"join_state", static_cast<int>(sight.join_state)},
+          {"samples", sight.samples},
+          {"computing", sight.computing.count()},
+          {"waiting", sight.waiting.count()},
+          {"in_background", shown_text(sight.in_background)},
+          {"is_stopped", sight.is_stopped},
+          {"cpu_demand", sight.cpu_demand.count()}};
+}
+
+// The hang detector reads it as it reads the life page of a process of its own host.
+ProcessSight parse_sight(const nlohmann::json& message) {
+  const int join_state = choice_in(message, "join_state", static_cast<int>(JoinState::in_steps));
+  return {.pulse = {.member = whole_number_in<int>(message, "member"),
+                    .progress = whole_number_in<std::uint64_t>(message, "progress"),
+                    .phase = static_cast<Phase>(choice_in(message, "phase", kPhaseCount - 1)),
+                    .step = whole_number_in<std::int64_t>(message, "step"),
+                    .steps = whole_number_in<std::uint64_t>(message, "steps"),
+                    .step_time = nanoseconds_in(message, "step_time"),
+                    .arrivals = whole_number_in<std::uint64_t>(message, "arrivals"),
+                    .background = {.number = whole_number_in<std::uint64_t>(message, "background_number"),
+                                   .bytes = whole_number_in<std::uint64_t>(message, "background_bytes"),
+                                   .is_callback = message.at("is_background_callback").get<bool>()}},
+          .join_state = static_cast<JoinState>(join_state),
+          .samples = whole_number_in<std::uint64_t>(message, "samples"),
+          .computing = nanoseconds_in(message, "computing"),
+          .waiting = nanoseconds_in(message, "waiting"),
+          .in_background = message.at("in_background").get<std::string>(),
+          .is_stopped = message.at("is_stopped").get<bool>(),
+          .cpu_demand = nanoseconds_in(message, "cpu_demand")};
+}
+
+ErrorCode code_in(const nlohmann::json& message) {
+  return static_cast<ErrorCode>(choice_in(message, "code", static_cast<int>(ErrorCode::unsupported)));
+}
+
+}  // namespace holdfast::recovery

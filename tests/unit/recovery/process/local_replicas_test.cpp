@@ -1,0 +1,49 @@
+// What a process of this host inherits. That replicas are watched and ended is tested with real runs.
+
+#include "process/local_replicas.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+
+#include "holdfast/base/shared_memory.h"
+#include "unit/recovery/support/loopback.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// Exits with the number of descriptors in its variable, if the last of them is open.
+constexpr const char* kExitWithTheirNumber =
+    "IFS=,; set -- $HOLDFAST_WORKER; eval last=\\$$#; test -e /proc/self/fd/$last && exit $#";
+
+int descriptors_of_a_process(const Fence* fence) {
+  Loopback loopback;
+  // Stands for the lock of a run directory.
+  const SharedMemory lock = SharedMemory::create("lock", 1);
+  const auto starter = local_replicas(
+      loopback.io, lock.descriptor(), [] {}, fence);
+  std::optional<ExitStatus> end;
+  const auto process =
+      starter->start({.executable = "/bin/sh", .arguments = {"sh", "-c", kExitWithTheirNumber}, .member = 0},
+                     {.on_message = [](Message&) {},
+                      .on_bad_message = [](const std::string& what) { ADD_FAILURE() << what; },
+                      .on_death = [] {},
+                      .on_exit = [&](ExitStatus status) { end = status; },
+                      .on_swept = [](int, bool) {}});
+  loopback.run_until([&] { return end.has_value(); }, "the end of the process");
+  return end->code;
+}
+
+TEST(LocalReplicas, InheritNoFenceOnASingleHost) {
+  EXPECT_EQ(descriptors_of_a_process(nullptr), 3);
+}
+
+TEST(LocalReplicas, InheritTheFenceOfTheirHost) {
+  const Fence fence;
+
+  EXPECT_EQ(descriptors_of_a_process(&fence), 4);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

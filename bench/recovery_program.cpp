@@ -117,16 +117,17 @@ int train_alone(const Arguments& arguments) {
 
 SuperviseOptions run_of(const Arguments& arguments) {
   return {.replicas = arguments.replicas,
-          .spares = arguments.spares,
-          .when_lost = arguments.when_lost == "wait" ? WhenLost::wait : WhenLost::shrink,
-          .recover_from = arguments.recover_from == "savepoint" ? RecoverFrom::savepoint : RecoverFrom::survivors,
-          .when_slow = arguments.when_slow == "deal" ? WhenSlow::deal : WhenSlow::report,
+          .recovery = {.spares = arguments.spares,
+                       .when_lost = arguments.when_lost == "wait" ? WhenLost::wait : WhenLost::shrink,
+                       .recover_from =
+                           arguments.recover_from == "savepoint" ? RecoverFrom::savepoint : RecoverFrom::survivors,
+                       .when_slow = arguments.when_slow == "deal" ? WhenSlow::deal : WhenSlow::report,
+                       // The benchmark kills replicas hundreds of times.
+                       .max_restarts = std::numeric_limits<int>::max(),
+                       .faults = arguments.faults},
           .run_directory = arguments.folder + "/run",
           .seed = 1,
-          .shards = arguments.shards,
-          // The benchmark kills replicas hundreds of times.
-          .max_restarts = std::numeric_limits<int>::max(),
-          .faults = arguments.faults};
+          .shards = arguments.shards};
 }
 
 }  // namespace

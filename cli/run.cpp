@@ -10,7 +10,6 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/terminal.h"
-#include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
 #include "holdfast/train/memory_savepoint.h"
 #include "option_checks.h"
@@ -58,15 +57,9 @@ int run(const RunOptions& options, Console& console) {
   // Sentences about hangs then name this command's options.
   watchdog.limit_names = {
       .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
-  // The environment adds faults to those of --inject and removes none.
-  const std::vector<std::string> added = recovery::faults_of_environment();
-  watchdog.recovery.faults.insert(watchdog.recovery.faults.end(), added.begin(), added.end());
-  // With RecoverFrom::savepoint only states from files are wanted.
-  if (watchdog.recovery.recover_from == recovery::RecoverFrom::survivors) {
-    watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
-      save_what_is_left(watchdog.run_directory, step, snapshot, console);
-    };
-  }
+  watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
+    save_what_is_left(watchdog.run_directory, step, snapshot, console);
+  };
   const recovery::RunOutcome outcome =
       recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices, options.hosts));
   if (outcome.exit_code != recovery::kExitFinished)

@@ -57,12 +57,11 @@ SuperviseOptions run_of(const Arguments& arguments) {
   const std::int64_t never = std::numeric_limits<std::int64_t>::max();
   return {.devices = {arguments.device == "cuda" ? "cuda:0" : "cpu:0"},
           .precision = precision_from_name(arguments.precision),
+          // The turns of other contenders may be long.
+          .recovery = {.max_restarts = 0, .hang_after = std::chrono::minutes(10)},
           .memory_snapshot_every = arguments.snapshot_every > 0 ? arguments.snapshot_every : never,
           .run_directory = arguments.run_directory,
-          .seed = 1,
-          .max_restarts = 0,
-          // The turns of other contenders may be long.
-          .hang_after = std::chrono::minutes(10)};
+          .seed = 1};
 }
 
 void declare(CLI::App& app, Arguments& arguments) {

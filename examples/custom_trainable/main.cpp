@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   app.add_flag_callback(
       "--fresh", [&options] { options.start = holdfast::Start::fresh; },
       "start anew, and keep the earlier run under another name");
-  app.add_option("--inject", options.faults, "fault to inject, such as rank=1,step=30,fault=kill");
+  app.add_option("--inject", options.recovery.faults, "fault to inject, such as rank=1,step=30,fault=kill");
   CLI11_PARSE(app, argc, argv);
   return holdfast::supervise(argc, argv, options, [](holdfast::Replica& replica) {
     LinearRegression model(kFeatures, 0.02F, 0.9F);

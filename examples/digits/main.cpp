@@ -221,10 +221,11 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--start-timeout", arguments.start_timeout_seconds,
                  "the same limit while a replica starts (default: 120)")
       ->check(objection_to_seconds);
-  app.add_option("--spares", arguments.run.spares, "number of processes that are ready to replace a failed replica")
+  app.add_option("--spares", arguments.run.recovery.spares,
+                 "number of processes that are ready to replace a failed replica")
       ->capture_default_str()
       ->check(processes);
-  app.add_option("--max-restarts", arguments.run.max_restarts,
+  app.add_option("--max-restarts", arguments.run.recovery.max_restarts,
                  "most replicas lost within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole(0, std::numeric_limits<int>::max()));
@@ -252,7 +253,7 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "number of shards of each replica that a check computes twice; 0: all")
       ->capture_default_str()
       ->check(not_negative);
-  app.add_option("--inject", arguments.run.faults,
+  app.add_option("--inject", arguments.run.recovery.faults,
                  "fault to inject, such as rank=1,step=120,fault=kill; may be repeated");
 }
 
@@ -285,15 +286,16 @@ int main(int argc, char** argv) {
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
   arguments.run.precision = holdfast::precision_from_name(arguments.precision);
   arguments.run.reduction = holdfast::reduction_from_name(arguments.reduction);
-  if (arguments.hang_after_seconds) arguments.run.hang_after = to_milliseconds(*arguments.hang_after_seconds);
+  holdfast::RecoveryOptions& recovery = arguments.run.recovery;
+  if (arguments.hang_after_seconds) recovery.hang_after = to_milliseconds(*arguments.hang_after_seconds);
   if (arguments.callback_timeout_seconds) {
-    arguments.run.callback_timeout = to_milliseconds(*arguments.callback_timeout_seconds);
+    recovery.callback_timeout = to_milliseconds(*arguments.callback_timeout_seconds);
   }
-  if (arguments.start_timeout_seconds) arguments.run.start_timeout = to_milliseconds(*arguments.start_timeout_seconds);
-  arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
-  if (arguments.when_slow == "deal") arguments.run.when_slow = holdfast::WhenSlow::deal;
-  if (arguments.when_slow == "replace") arguments.run.when_slow = holdfast::WhenSlow::replace;
-  arguments.run.recover_from =
+  if (arguments.start_timeout_seconds) recovery.start_timeout = to_milliseconds(*arguments.start_timeout_seconds);
+  recovery.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
+  if (arguments.when_slow == "deal") recovery.when_slow = holdfast::WhenSlow::deal;
+  if (arguments.when_slow == "replace") recovery.when_slow = holdfast::WhenSlow::replace;
+  recovery.recover_from =
       arguments.recover_from == "savepoint" ? holdfast::RecoverFrom::savepoint : holdfast::RecoverFrom::survivors;
   return holdfast::supervise(argc, argv, arguments.run, [&](holdfast::Replica& replica) { train(replica, arguments); });
 }

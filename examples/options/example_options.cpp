@@ -16,7 +16,7 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
   app.add_option("--seed", options.run.seed, "seed of the weights and the data");
   app.add_option("--run-dir", options.run.run_directory, "folder of savepoints and journal");
   app.add_option("--report", options.report, "JSON file with steps, loss and digest of the weights");
-  app.add_option("--inject", options.run.faults, "fault to inject, such as rank=1,step=30,fault=kill");
+  app.add_option("--inject", options.run.recovery.faults, "fault to inject, such as rank=1,step=30,fault=kill");
   if (options.takes_images) {
     CLI::Option* const labels = app.add_option("--labels", options.labels, "IDX file of labels");
     app.add_option("--images", options.images, "IDX file of 28 x 28 images (default: draw digits)")->needs(labels);

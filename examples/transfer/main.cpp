@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   if (const std::optional<int> exit_code = read_options(argc, argv, asked)) return *exit_code;
   SuperviseOptions first = asked.run;
   first.run_directory += "-first";
-  first.faults.clear();
+  first.recovery.faults.clear();
   const int code = supervise(argc, argv, first, [&](Replica& replica) { train_first(replica, asked); });
   if (code != 0) return code;
   return supervise(argc, argv, asked.run, [&](Replica& replica) {

@@ -88,8 +88,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", asked.batch);
   app.add_option("--epochs", asked.epochs);
   app.add_option("--copies", asked.run.savepoint_copies);
-  app.add_option("--inject", asked.run.faults);
-  app.add_option("--max-restarts", asked.run.max_restarts);
+  app.add_option("--inject", asked.run.recovery.faults);
+  app.add_option("--max-restarts", asked.run.recovery.max_restarts);
   app.add_option("--start", asked.run.start)->transform(CLI::CheckedTransformer(starts));
   app.add_option("--alone", asked.run.alone);
   app.add_option("--at", asked.at);

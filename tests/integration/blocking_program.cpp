@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   const auto hang_after = std::chrono::milliseconds(std::stoi(argv[2]));
   const auto callback_timeout = std::chrono::milliseconds(std::stoi(argv[3]));
   holdfast::SuperviseOptions options{
-      .replicas = 2, .run_directory = argv[1], .hang_after = hang_after, .start_timeout = hang_after};
-  if (callback_timeout.count() > 0) options.callback_timeout = callback_timeout;
+      .replicas = 2, .recovery = {.hang_after = hang_after, .start_timeout = hang_after}, .run_directory = argv[1]};
+  if (callback_timeout.count() > 0) options.recovery.callback_timeout = callback_timeout;
   return holdfast::supervise(argc, argv, options, train);
 }

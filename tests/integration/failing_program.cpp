@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   return holdfast::supervise(
-      argc, argv, {.replicas = 2, .run_directory = argv[2], .log_level = holdfast::log_level_from_name(argv[3])},
+      argc, argv,
+      {.replicas = 2, .recovery = {.log_level = holdfast::log_level_from_name(argv[3])}, .run_directory = argv[2]},
       [&](holdfast::Replica&) { fail(argv[1]); });
 }

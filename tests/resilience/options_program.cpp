@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
   std::string replay;
   app.add_option("--run-dir", options.run_directory)->required();
   app.add_option("--replicas", options.replicas);
-  app.add_option("--inject", options.faults);
+  app.add_option("--inject", options.recovery.faults);
   app.add_option("--outputs", outputs);
   app.add_option("--die-at", die_at);
   app.add_flag("--loop", has_loop);

@@ -103,13 +103,13 @@ int main(int argc, char** argv) {
       {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
   app.add_option("--run-dir", options.run_directory)->required();
   app.add_option("--replicas", options.replicas);
-  app.add_option("--spares", options.spares);
-  app.add_option("--when-slow", options.when_slow)->transform(CLI::CheckedTransformer(choices));
+  app.add_option("--spares", options.recovery.spares);
+  app.add_option("--when-slow", options.recovery.when_slow)->transform(CLI::CheckedTransformer(choices));
   app.add_option("--shard-ms", shard_milliseconds, "that a shard takes");
   app.add_option("--end-at", end_at);
   const std::map<std::string, WhenLost> ways{{"shrink", WhenLost::shrink}, {"wait", WhenLost::wait}};
-  app.add_option("--when-lost", options.when_lost)->transform(CLI::CheckedTransformer(ways));
-  app.add_option("--inject", options.faults);
+  app.add_option("--when-lost", options.recovery.when_lost)->transform(CLI::CheckedTransformer(ways));
+  app.add_option("--inject", options.recovery.faults);
   CLI11_PARSE(app, argc, argv);
   return supervise(argc, argv, options, [&](Replica& replica) { train(replica, shard_milliseconds, end_at); });
 }

@@ -410,7 +410,7 @@ void train(Replica& replica, const Pipeline& data, int number, std::int64_t epoc
 
 int main(int argc, char** argv) {
   CLI::App app("Trains on one of 24 pipelines of data.");
-  SuperviseOptions options{.replicas = 2, .shards = 4, .max_restarts = 1000};
+  SuperviseOptions options{.replicas = 2, .recovery = {.max_restarts = 1000}, .shards = 4};
   std::string made;
   std::string data;
   int number = 0;
@@ -421,7 +421,7 @@ int main(int argc, char** argv) {
   app.add_option("--pipeline", number);
   app.add_option("--replicas", options.replicas);
   app.add_option("--epochs", epochs);
-  app.add_option("--inject", options.faults);
+  app.add_option("--inject", options.recovery.faults);
   CLI11_PARSE(app, argc, argv);
   if (!made.empty()) {
     make_data(made);

@@ -53,8 +53,8 @@ int main(int argc, char** argv) {
   std::int64_t more_epochs = 0;
   app.add_option("--run-dir", options.run_directory)->required();
   app.add_option("--replicas", options.replicas);
-  app.add_option("--spares", options.spares);
-  app.add_option("--inject", options.faults);
+  app.add_option("--spares", options.recovery.spares);
+  app.add_option("--inject", options.recovery.faults);
   app.add_option("--more-epochs", more_epochs);
   CLI11_PARSE(app, argc, argv);
   return supervise(argc, argv, options, [&](Replica& replica) { train(replica, more_epochs); });

@@ -62,6 +62,8 @@ void dismiss_surplus(Draft& draft);
 bool holds_up(const Draft& draft, const Member& member);
 void start_or_wait(Draft& draft, int slot);
 void start_later(Draft& draft, int slot, std::chrono::milliseconds pause);
+// How long processes have to leave, once they have finished or were asked to stop.
+std::chrono::milliseconds time_to_leave(const Draft& draft);
 
 // host_events.cpp: hosts that join, are lost, come back and leave.
 void on_host_joined(Draft& draft);
@@ -96,8 +98,8 @@ void go_on_stopping(Draft& draft, const std::string& sentence);
 void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::milliseconds pause);
 void cancel_generation(Draft& draft);
 std::string with_last_failure(const std::string& sentence, const std::string& failure);
-std::string restart_limit(const Draft& draft);
-std::string budget_spent(const Draft& draft);
+// Counts one restart more, which `history` allows. Further losses of one failure share its pause.
+void count_restart(Draft& draft, RestartHistory& history, bool is_a_further_loss);
 void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, const std::string& last_failure);
 void start_missing(Draft& draft);
 bool try_rested_slots(Draft& draft);

@@ -82,15 +82,13 @@ void replace_lost(Draft& draft, const Loss& loss) {
   }
   if (!allows_restart(options, history, draft.now)) {
     if (!loss.others_go_on) {
-      return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), loss.sentence), budget_spent(draft));
+      const std::string reason = budget_spent(options);
+      return end_run(draft, kExitGaveUp, with_last_failure(reason, loss.sentence), reason);
     }
-    because(draft, "the others go on without a new process: the limit of {} is reached", restart_limit(draft));
+    because(draft, "the others go on without a new process: the limit of {} is reached", restart_limit(options));
     return open_if_possible(draft);
   }
-  const int without_progress = history.without_progress;
-  history = with_restart(options, std::move(history), draft.now);
-  if (loss.is_a_further_one) history.without_progress = without_progress;
-  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
+  count_restart(draft, history, loss.is_a_further_one);
   start_what_is_missing(draft, slot_for_successor(draft), pause_before(draft.state.policy.restart, history));
   open_if_possible(draft);
 }
@@ -220,13 +218,12 @@ std::string with_last_failure(const std::string& sentence, const std::string& fa
   return fmt::format("{}; the last failure was {}", sentence, failure);
 }
 
-std::string restart_limit(const Draft& draft) {
+void count_restart(Draft& draft, RestartHistory& history, bool is_a_further_loss) {
   const RecoveryOptions& options = draft.state.policy.recovery;
-  return fmt::format("{} within {}", counted(options.max_restarts, "restart"), seconds(options.restart_window));
-}
-
-std::string budget_spent(const Draft& draft) {
-  return fmt::format("gave up after {}, the limit of max_restarts and restart_window", restart_limit(draft));
+  const int without_progress = history.without_progress;
+  history = with_restart(options, std::move(history), draft.now);
+  if (is_a_further_loss) history.without_progress = without_progress;
+  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(options));
 }
 
 // `change` says which device slot and why; this fills in how often and for how long.

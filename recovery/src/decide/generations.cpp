@@ -41,7 +41,7 @@ bool is_allowed_unexplained(Draft& draft) {
   }
   end_run(draft, kExitGaveUp,
           fmt::format("{}; the last time, replicas left generation {} although none of them had failed",
-                      budget_spent(draft), draft.state.generation));
+                      budget_spent(options), draft.state.generation));
   return false;
 }
 

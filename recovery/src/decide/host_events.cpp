@@ -72,14 +72,11 @@ bool lose_sight_of_members(Draft& draft, const std::string& cause) {
 // Others may have room for its members. Usually they have not, and the run goes on with fewer.
 void go_on_elsewhere(Draft& draft, const std::string& sentence, bool is_a_further_loss) {
   const RecoveryOptions& options = draft.state.policy.recovery;
-  RestartHistory& history = draft.state.history;
-  if (!allows_restart(options, history, draft.now)) {
-    return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), sentence), budget_spent(draft));
+  if (!allows_restart(options, draft.state.history, draft.now)) {
+    const std::string reason = budget_spent(options);
+    return end_run(draft, kExitGaveUp, with_last_failure(reason, sentence), reason);
   }
-  const int without_progress = history.without_progress;
-  history = with_restart(options, std::move(history), draft.now);
-  if (is_a_further_loss) history.without_progress = without_progress;
-  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
+  count_restart(draft, draft.state.history, is_a_further_loss);
   try_slots_if_no_other_is_left(draft);
   start_what_is_missing(draft, free_slot(draft.state, draft.now),
                         pause_before(draft.state.policy.restart, draft.state.history));

@@ -62,7 +62,7 @@ void go_on_without_the_gone(Draft& draft) {
   // What waited for this exit may go on: reading files, using the device's memory, the end of the run.
   if (is_gathering && !is_held_up) draft.state.give_up_at.reset();
   if (is_gathering && draft.state.policy.all_start_together) start_what_is_due(draft, "those before them are gone");
-  if (draft.state.policy.starts_when_gone()) start_what_is_due(draft, "its device slot is empty");
+  if (draft.state.policy.starts_when_gone) start_what_is_due(draft, "its device slot is empty");
   conclude_if_all_are_gone(draft);
   open_if_possible(draft);
 }
@@ -104,7 +104,7 @@ void on_slow(Draft& draft) {
   }
   DeviceSlot& slot = draft.state.device_slots.at(subject(draft).device_slot);
   const bool is_again =
-      slot.slow_replaced_at && draft.now - *slot.slow_replaced_at < draft.state.policy.recovery.restart_window;
+      slot.slow_replaced_at && is_recent(draft.state.policy.recovery, *slot.slow_replaced_at, draft.now);
   slot.is_slow = slot.is_slow || is_again;
   if (slot.is_slow) {
     return because(draft, "the process before it on device slot {} was slow, too, so it stays",
@@ -112,8 +112,9 @@ void on_slow(Draft& draft) {
   }
   if (draft.state.is_stop_requested) return because(draft, "the run is stopping, so it stays");
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");
-  if (!allows_restart(draft.state.policy.recovery, draft.state.history, draft.now))
-    return because(draft, "it stays, since the limit of {} is reached", restart_limit(draft));
+  if (!allows_restart(draft.state.policy.recovery, draft.state.history, draft.now)) {
+    return because(draft, "it stays, since the limit of {} is reached", restart_limit(draft.state.policy.recovery));
+  }
   slot.slow_replaced_at = draft.now;
   because(draft, "a spare takes its place");
   fail_subject(draft, fmt::format("was slow: {}", draft.event.what), true);
@@ -135,11 +136,11 @@ void on_finished(Draft& draft) {
 
 // Processes need some time to exit after their work. Those that did not train are not needed any more.
 void begin_to_finish(Draft& draft) {
-  because(draft, "all have finished; they have {} to leave", seconds(draft.state.policy.recovery.stop_grace));
+  because(draft, "all have finished; they have {} to leave", seconds(time_to_leave(draft)));
   draft.state.phase = RunPhase::finishing;
   draft.state.pending_starts.clear();
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
-  draft.state.give_up_at = draft.now + draft.state.policy.recovery.stop_grace;
+  draft.state.give_up_at = draft.now + time_to_leave(draft);
 }
 
 void on_failure(Draft& draft, const std::string& cause, bool is_explained) {

@@ -20,7 +20,7 @@ int load_of(const State& state, int slot) {
 
 // The most processes on one device slot when all replicas and spares are spread evenly over all slots.
 int share_of_a_slot(const State& state) {
-  const int all = state.target + state.policy.recovery.spares;
+  const int all = state.target + spares(state);
   return (all + state.policy.device_slots - 1) / state.policy.device_slots;
 }
 
@@ -117,9 +117,13 @@ int wanted(const State& state) {
   return std::max(1, state.target - state.finished);
 }
 
+int spares(const State& state) {
+  return state.policy.recovery.spares;
+}
+
 // Not below zero: surplus processes are dismissed elsewhere.
 int count_missing(const State& state) {
-  return std::max(0, wanted(state) + state.policy.recovery.spares - count_able(state));
+  return std::max(0, wanted(state) + spares(state) - count_able(state));
 }
 
 bool is_away(const State& state, int slot) {

@@ -42,6 +42,8 @@ int count_able(const State& state);
 
 // Replicas that the next generation should have. Finished members need no successor.
 int wanted(const State& state);
+// Processes that should be ready to take the place of a replica.
+int spares(const State& state);
 // Replicas and spares that the run should have, and that neither exist nor are to be started.
 int count_missing(const State& state);
 

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "decide/supervisor_text.h"
+
 namespace holdfast::recovery {
-namespace {
 
-bool is_recent(const RecoveryOptions& options, Moment restart, Moment now) {
-  return now - restart < options.restart_window;
+bool is_recent(const RecoveryOptions& options, Moment moment, Moment now) {
+  return now - moment < options.restart_window;
 }
-
-}  // namespace
 
 bool allows_restart(const RecoveryOptions& options, const RestartHistory& history, Moment now) {
   const auto recent = std::count_if(history.restarts.begin(), history.restarts.end(),
@@ -25,6 +26,14 @@ RestartHistory with_restart(const RecoveryOptions& options, RestartHistory histo
   history.restarts.push_back(now);
   ++history.without_progress;
   return history;
+}
+
+std::string restart_limit(const RecoveryOptions& options) {
+  return fmt::format("{} within {}", counted(options.max_restarts, "restart"), seconds(options.restart_window));
+}
+
+std::string budget_spent(const RecoveryOptions& options) {
+  return fmt::format("gave up after {}, the limit of max_restarts and restart_window", restart_limit(options));
 }
 
 // The first restart comes at once, since most failures do not repeat.

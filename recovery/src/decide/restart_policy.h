@@ -3,6 +3,7 @@
 // How often the processes of a run are restarted, and after which pause.
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "holdfast/base/recovery_options.h"
@@ -24,9 +25,15 @@ struct RestartHistory {
   int without_progress = 0;
 };
 
+// Whether `moment` lies in the window that ends now.
+bool is_recent(const RecoveryOptions& options, Moment moment, Moment now);
 bool allows_restart(const RecoveryOptions& options, const RestartHistory& history, Moment now);
 // Adds a restart, and forgets those that are older than the window.
 RestartHistory with_restart(const RecoveryOptions& options, RestartHistory history, Moment now);
+// How many restarts are allowed, as "20 restarts within 600 s".
+std::string restart_limit(const RecoveryOptions& options);
+// The sentence of a run that ends because it needs one restart more.
+std::string budget_spent(const RecoveryOptions& options);
 // The pause before the newest restart in `history`.
 std::chrono::milliseconds pause_before(const RestartPolicy& policy, const RestartHistory& history);
 

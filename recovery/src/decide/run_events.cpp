@@ -59,7 +59,7 @@ std::string holders_of(const Draft& draft, int slot) {
 
 // Whether a killed process still holds device memory that a new process on this slot may need.
 bool is_held(const Draft& draft, int slot) {
-  return draft.state.policy.starts_when_gone() &&
+  return draft.state.policy.starts_when_gone &&
          has_any(draft.state, [&](const Member& member) { return holds_slot(draft, member, slot); });
 }
 
@@ -95,8 +95,7 @@ void on_patience_lost(Draft& draft) {
   if (!draft.state.is_stop_requested)
     return end_run(draft, kExitGaveUp, fmt::format("gave up: {} cannot be killed", remaining));
   end_run(draft, kExitStopped,
-          fmt::format("stopped as asked, but {} had to be killed after {}", remaining,
-                      seconds(draft.state.policy.recovery.stop_grace)));
+          fmt::format("stopped as asked, but {} had to be killed after {}", remaining, seconds(time_to_leave(draft))));
 }
 
 }  // namespace
@@ -104,9 +103,9 @@ void on_patience_lost(Draft& draft) {
 void on_start(Draft& draft) {
   HOLDFAST_ASSERT(draft.state.phase == RunPhase::idle);
   because(draft, "the run starts with {} and {}", counted(draft.state.target, "replica"),
-          counted(draft.state.policy.recovery.spares, "spare"));
+          counted(spares(draft.state), "spare"));
   draft.state.phase = RunPhase::gathering;
-  for (int i = 0; i < draft.state.target + draft.state.policy.recovery.spares; ++i) {
+  for (int i = 0; i < draft.state.target + spares(draft.state); ++i) {
     const int slot = i % draft.state.policy.device_slots;
     if (!is_away(draft.state, slot)) start_process(draft, slot);
   }
@@ -147,10 +146,10 @@ void on_stop_requested(Draft& draft) {
     because(draft, "no replica has anything to save");
     return end_run(draft, kExitStopped, stopped());
   }
-  because(draft, "replicas have {} to save and leave", seconds(draft.state.policy.recovery.stop_grace));
+  because(draft, "replicas have {} to save and leave", seconds(time_to_leave(draft)));
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
   act(draft, {.kind = ActionKind::ask_to_stop});
-  draft.state.give_up_at = draft.now + draft.state.policy.recovery.stop_grace;
+  draft.state.give_up_at = draft.now + time_to_leave(draft);
   open_if_possible(draft);
 }
 
@@ -244,6 +243,10 @@ Moment start_of(const Draft& draft, const PendingStart& pending) {
   return is_held(draft, pending.device_slot) ? pending.at_latest : pending.due;
 }
 
+std::chrono::milliseconds time_to_leave(const Draft& draft) {
+  return draft.state.policy.recovery.stop_grace;
+}
+
 bool must_wait_for_an_end(const Draft& draft) {
   return draft.state.policy.all_start_together && has_any(draft.state, is_to_be_gone);
 }
@@ -252,7 +255,7 @@ bool must_wait_for_an_end(const Draft& draft) {
 void dismiss_surplus(Draft& draft) {
   const auto is_surplus = [&draft] {
     return count_able(draft.state) - count(draft.state, is_in_generation) >
-           std::max(0, wanted(draft.state) - count(draft.state, is_in_generation)) + draft.state.policy.recovery.spares;
+           std::max(0, wanted(draft.state) - count(draft.state, is_in_generation)) + spares(draft.state);
   };
   // Pending starts go first, then the youngest processes. Those of a host that is back may have the only state.
   while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();

@@ -75,6 +75,8 @@ struct Verdict {
 
 struct SupervisorPolicy {
   RecoveryOptions recovery{};
+  // A successor waits until the processes before it on its device slot are gone.
+  bool starts_when_gone = false;
   int replicas = 1;
   int device_slots = 1;  // device slots; at the start, member n runs on slot n modulo this
   int hosts = 1;
@@ -93,7 +95,6 @@ struct SupervisorPolicy {
   std::chrono::milliseconds start_delay{0};
   RestartPolicy restart{};
 
-  bool starts_when_gone() const { return recovery.start_when_gone.value_or(false); }
   int host_of(int slot) const { return slot_hosts.empty() ? 0 : slot_hosts.at(static_cast<std::size_t>(slot)); }
 };
 

@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -79,7 +80,7 @@ void check_options(const WatchdogOptions& options) {
   if (options.recovery.when_slow != WhenSlow::report && options.is_plain_program) {
     refuse("the speed of a program that does not register is not known, so its slow replicas can only be reported");
   }
-  if (options.recovery.when_slow == WhenSlow::replace && options.recovery.recover_from == RecoverFrom::savepoint) {
+  if (options.recovery.when_slow == WhenSlow::replace && !may_use_memory(options)) {
     refuse("a slow replica cannot be replaced when recovery is from savepoints: all would go back to the newest one");
   }
   if (options.run_directory.empty()) refuse("run_directory is empty");
@@ -93,8 +94,8 @@ void check_options(const WatchdogOptions& options) {
   if (options.recovery.callback_timeout) check_duration("callback_timeout", *options.recovery.callback_timeout);
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
-  for (const std::string& fault : options.recovery.faults)
-    parse_fault(fault, options.replicas + options.recovery.spares);
+  // A misspelled fault would otherwise never strike.
+  for (const std::string& fault : all_faults(options)) parse_fault(fault, options.replicas + options.recovery.spares);
   check_open_files(options);
 }
 
@@ -105,10 +106,25 @@ HangLimits hang_limits_of(const WatchdogOptions& options) {
           .names = options.limit_names};
 }
 
+bool may_use_memory(const WatchdogOptions& options) {
+  return options.recovery.recover_from == RecoverFrom::survivors;
+}
+
+std::vector<std::string> all_faults(const WatchdogOptions& options) {
+  std::vector<std::string> faults = options.recovery.faults;
+  const std::vector<std::string> added = faults_of_environment();
+  faults.insert(faults.end(), added.begin(), added.end());
+  return faults;
+}
+
 // A plain program cannot hand its state to a newcomer, so all its processes start together.
 SupervisorPolicy policy_of(const WatchdogOptions& options) {
-  const bool keep_survivors = options.recovery.recover_from == RecoverFrom::survivors && !options.is_plain_program;
+  const bool keep_survivors = may_use_memory(options) && !options.is_plain_program;
+  // A dead process may still hold its device's memory, which its successor needs.
+  const bool has_other_devices = std::any_of(options.devices.begin(), options.devices.end(),
+                                             [](const std::string& device) { return !device.starts_with("cpu"); });
   return {.recovery = options.recovery,
+          .starts_when_gone = options.recovery.start_when_gone.value_or(has_other_devices),
           .replicas = options.replicas,
           .device_slots = options.devices.empty() ? options.replicas : static_cast<int>(options.devices.size()),
           .keep_survivors = keep_survivors,

@@ -120,7 +120,8 @@ bool HangDetector::is_hung_in_background(const Watch& watch) const {
   if (background.is_callback) return watch.background_stall >= limits_.callback_limit() + doubt_;
   const std::chrono::duration<double> for_bytes(static_cast<double>(background.bytes) /
                                                 static_cast<double>(limits_.slowest_bytes_per_second));
-  return watch.background_stall >= granted(limits_.saving) + std::chrono::duration_cast<Duration>(for_bytes) + doubt_;
+  return watch.background_stall >=
+         limits_.granted(limits_.saving) + std::chrono::duration_cast<Duration>(for_bytes) + doubt_;
 }
 
 // Judges from half of the limit on, over stretches of half of the limit. So a process that was busy and then sleeps is
@@ -155,12 +156,12 @@ HangDetector::Watch* HangDetector::hung_in_a_collective() {
     if (place_of(watch.last) == place_of(slowest->last)) ++equals;
   }
   if (equals == 1 && is_overdue(*slowest, stall, limit_of(slowest->last))) return slowest;
-  return stall >= 2 * granted(kShortestBusyLimit) ? slowest : nullptr;
+  return stall >= 2 * limits_.granted(kShortestBusyLimit) ? slowest : nullptr;
 }
 
 // Survivors compute the shards of lost replicas, too, so the limit grows with the rounds.
 HangDetector::Duration HangDetector::step_limit(int rounds) const {
-  return granted(limits_.step_margin + 3 * rounds * step_times_.p99());
+  return limits_.granted(limits_.step_margin + 3 * rounds * step_times_.p99());
 }
 
 // A stopped process does no work, so a longer `hang_after` does not extend its limit.
@@ -173,18 +174,18 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::starting:
       return limits_.starting;
     case Phase::evaluating:
-      return granted(limits_.evaluating);
+      return limits_.granted(limits_.evaluating);
     case Phase::saving:
-      return granted(limits_.saving);
+      return limits_.granted(limits_.saving);
     case Phase::callbacks:
       return limits_.callback_limit();
     case Phase::reading_data:
-      return granted(limits_.reading_data);
+      return limits_.granted(limits_.reading_data);
     case Phase::finishing:
-      return granted(limits_.finishing);
+      return limits_.granted(limits_.finishing);
     case Phase::regrouping:
       // The time is up to NCCL. A survivor that connects with a newcomer may have to wait until that one has started.
-      return std::max<Duration>(limits_.regrouping, granted(limits_.regrouping)) +
+      return std::max<Duration>(limits_.regrouping, limits_.granted(limits_.regrouping)) +
              (is_any_joining_ ? Duration(limits_.starting) : Duration::zero());
     case Phase::computing:
     case Phase::waiting_for_peers:
@@ -194,17 +195,13 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
   // The first steps allocate and load, so their times say little about later ones.
   const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
   const Duration limit = step_limit(pulse.rounds);
-  return is_first ? std::max(granted(limits_.first_step), limit) : limit;
+  return is_first ? std::max(limits_.granted(limits_.first_step), limit) : limit;
 }
 
 HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
   if (pulse.phase == Phase::regrouping || pulse.phase == Phase::callbacks) return limit;
-  if (limits_.hang_after && pulse.phase != Phase::starting) return *limits_.hang_after;
-  return std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
-}
-
-HangDetector::Duration HangDetector::granted(Duration limit) const {
-  return limits_.hang_after ? Duration(*limits_.hang_after) : limit;
+  const Duration longer = std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
+  return pulse.phase == Phase::starting ? longer : limits_.granted(longer);
 }
 
 Hang HangDetector::hang_of(const Watch& watch) const {
@@ -219,7 +216,7 @@ Hang HangDetector::hang_of(const Watch& watch) const {
   } else if (watch.is_busy.value_or(false)) {
     what += "; the process was running all the time";
   }
-  return {pulse.member, what + advice(option_for(pulse.phase))};
+  return {pulse.member, what + advice(limits_.names.of(pulse.phase))};
 }
 
 Hang HangDetector::hang_in_background(const Watch& watch) const {
@@ -228,12 +225,8 @@ Hang HangDetector::hang_in_background(const Watch& watch) const {
                                  questions_.in_background(pulse.member));
   if (pulse.background.bytes > 0) what += fmt::format(" ({} bytes)", pulse.background.bytes);
   if (pulse.step >= 0) what += fmt::format(", while it trains at step {}", pulse.step);
-  return {pulse.member, what + advice(option_for(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
-}
-
-const std::string& HangDetector::option_for(Phase phase) const {
-  if (phase == Phase::starting) return limits_.names.start_timeout;
-  return phase == Phase::callbacks ? limits_.names.callback_timeout : limits_.names.hang_after;
+  return {pulse.member,
+          what + advice(limits_.names.of(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
 }
 
 }  // namespace holdfast::recovery

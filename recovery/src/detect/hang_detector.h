@@ -100,11 +100,8 @@ class HangDetector {
   Duration stopped_limit(int rounds) const;
   Duration limit_of(const Pulse& pulse) const;
   Duration limit_if_busy(const Pulse& pulse, Duration limit) const;
-  // `hang_after` if the user gave it, else `limit`.
-  Duration granted(Duration limit) const;
   Hang hang_of(const Watch& watch) const;
   Hang hang_in_background(const Watch& watch) const;
-  const std::string& option_for(Phase phase) const;
 
   const HangLimits limits_;
   const Questions questions_;

@@ -151,9 +151,6 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
   options.devices = devices;
-  const bool has_gpu =
-      !std::all_of(devices.begin(), devices.end(), [](const std::string& device) { return device.starts_with("cpu"); });
-  options.recovery.start_when_gone = options.recovery.start_when_gone.value_or(has_gpu);
   options.variables_of = variables_for(std::move(devices), options.run_directory, master_port);
   return options;
 }

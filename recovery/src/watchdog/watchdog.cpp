@@ -147,6 +147,7 @@ std::map<int, Sight> WatchdogLoop::sights() const {
 
 void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
+  if (!may_use_memory(options_)) return;
   const std::optional<MemorySnapshots::Whole> newest = host_->newest_snapshot();
   // A savepoint of this run would be taken for one of the run that has begun there.
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
@@ -156,6 +157,17 @@ void WatchdogLoop::hand_over_what_is_left() {
     return;
   }
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
+}
+
+Hello WatchdogLoop::hello_to(int rank) const {
+  return {.intended_rank = rank,
+          .replicas = state_.target,
+          .watchdog_pid = ::getpid(),
+          .patience = hang_limits_of(options_).longest(),
+          .run_directory = options_.run_directory,
+          .config = options_.worker_config,
+          .faults = all_faults(options_),
+          .log_level = options_.recovery.log_level};
 }
 
 // Actions may cause events. Those wait until the decision before them is carried out.

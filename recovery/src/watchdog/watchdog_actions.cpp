@@ -66,14 +66,7 @@ void WatchdogLoop::start_process(int id, int device_slot) {
   } catch (const Error& error) {
     return on_start_failed(id, error);
   }
-  send(id, {.body = hello_message({.intended_rank = rank,
-                                   .replicas = state_.target,
-                                   .watchdog_pid = ::getpid(),
-                                   .patience = hang_limits_of(options_).longest(),
-                                   .run_directory = options_.run_directory,
-                                   .config = options_.worker_config,
-                                   .faults = options_.recovery.faults,
-                                   .log_level = options_.recovery.log_level})});
+  send(id, {.body = hello_message(hello_to(rank))});
   // A plain program never reports that it is ready. It counts as ready when it runs.
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
@@ -116,11 +109,10 @@ void WatchdogLoop::open_generation(const Action& action) {
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;
-  // RecoverFrom::savepoint wants states from files alone.
   host_->open_generation({.number = action.generation,
                           .members = action.members,
                           .shards = action.shards,
-                          .may_use_snapshots = options_.recovery.recover_from == RecoverFrom::survivors});
+                          .may_use_snapshots = may_use_memory(options_)});
   requests_.generation_opened();
   slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
 }

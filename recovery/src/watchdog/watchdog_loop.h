@@ -54,6 +54,7 @@ class WatchdogLoop {
   RunRequests::Run run_to_ask();
   std::map<int, Sight> sights() const;
   void hand_over_what_is_left();
+  Hello hello_to(int rank) const;
   void feed(Event event);
   void decide_on(const Event& event);
   void write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now);

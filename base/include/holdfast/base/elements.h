@@ -10,7 +10,9 @@
 //     }
 //   });
 //
-// with_element() chooses once, outside the loop, so the loop is as fast as one for a fixed type.
+// with_element() chooses once, outside the loop, so the loop is as fast as one for a fixed type. Nothing
+// here checks bounds: load() reads kBytes bytes, which the caller must have. It never rounds. A caller
+// that converts further may round: a double has no place for all digits of an i64 above 2^53.
 
 #include <bit>
 #include <cstddef>
@@ -22,7 +24,11 @@
 
 namespace holdfast {
 
-// Elements that C++ has a type for. Their bytes are those of a little-endian machine, as ours are.
+// Elements that C++ has a type for:
+//
+//   const std::int32_t id = PlainElement<std::int32_t>::load(bytes.data() + 4 * index);
+//
+// Their bytes are those of a little-endian machine, as ours are.
 template <typename T>
 struct PlainElement {
   using Value = T;                                  // what load() returns
@@ -35,7 +41,8 @@ struct PlainElement {
   }
 };
 
-// bfloat16: the upper 16 bits of a float, so every value is exact in a float.
+// bfloat16: the upper 16 bits of a float (1 sign bit, 8 exponent bits with bias 127, 7 mantissa bits), so
+// every value is exact in a float.
 struct Bf16Element {
   using Value = float;                      // what load() returns
   static constexpr std::size_t kBytes = 2;  // of one element in a file or in memory
@@ -46,7 +53,8 @@ struct Bf16Element {
 };
 
 // IEEE 754 binary16: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits. Every value is exact
-// in a float. A NaN keeps its payload.
+// in a float. A NaN keeps its payload. With exponent e and mantissa m, a normal number is
+// 2^(e - 15) * (1 + m / 1024), and a subnormal one, with e = 0, is 2^-24 * m.
 struct F16Element {
   using Value = float;                      // what load() returns
   static constexpr std::size_t kBytes = 2;  // of one element in a file or in memory

@@ -15,6 +15,8 @@
 #include <optional>
 #include <string>
 
+#include "holdfast/recovery/phase.h"
+
 namespace holdfast::recovery {
 
 // What the user of this run calls the options that set limits. Sentences about a hang name them.
@@ -22,6 +24,12 @@ struct LimitNames {
   std::string hang_after = "hang_after";              // which sets all limits
   std::string callback_timeout = "callback_timeout";  // which sets that of callbacks
   std::string start_timeout = "start_timeout";        // which sets that of the start
+
+  // The name of the option that sets the limit of `phase`.
+  const std::string& of(Phase phase) const {
+    if (phase == Phase::starting) return start_timeout;
+    return phase == Phase::callbacks ? callback_timeout : hang_after;
+  }
 };
 
 // A limit for each phase (Phase).
@@ -50,6 +58,8 @@ struct HangLimits {
   std::optional<std::chrono::milliseconds> callback_timeout{};  // when given, the limit of `callbacks`
   LimitNames names{};                                           // for sentences about a hang
 
+  // `hang_after` where it is given, otherwise `limit`.
+  std::chrono::nanoseconds granted(std::chrono::nanoseconds limit) const { return hang_after ? *hang_after : limit; }
   // The limit `callbacks`, by whichever option sets it.
   std::chrono::milliseconds callback_limit() const { return callback_timeout.value_or(hang_after.value_or(callbacks)); }
   // The longest limit, without times that are proportional to bytes or to steps.

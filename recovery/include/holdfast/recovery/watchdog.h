@@ -68,7 +68,8 @@ struct WatchdogOptions {
   // Called before each start, on the thread of run_watchdog(). Returns "NAME=VALUE" texts for the environment of the
   // process, besides those that the watchdog sets.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
-  // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot exists.
+  // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot exists. Not
+  // with RecoverFrom::savepoint, which wants states from files alone.
   std::function<void(std::int64_t step, std::span<const std::byte> snapshot)> when_unfinished{};
 };
 

@@ -8,8 +8,8 @@
 //   std::vector<float> row(layout.words());
 //   ArrayRow(layout, row).elements<std::uint8_t>("image")[0] = 255;
 //
-// A row of one f32 array is that array. Only the ends of the way know types: rows are copied word by word,
-// and no bit of a word changes.
+// This row has 197 words: 784 bytes of the image, and the age. A row of one f32 array is that array. Only
+// the ends of the way know types: rows are copied word by word, and no bit of a word changes.
 
 #include <concepts>
 #include <cstddef>
@@ -37,7 +37,8 @@ struct ArraySpec {
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 
-// The C++ types that elements of arrays have. There is none for bf16: it is written as bytes.
+// The C++ types that elements of arrays have: float, 32- and 64-bit integers, 8- and 16-bit integers without a sign,
+// and bool. There is none for bf16: it is written as bytes.
 template <typename T>
 concept ElementType = std::same_as<T, float> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
     std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, bool>;

@@ -2,7 +2,8 @@
 
 // An array in the memory of the host, row-major, that owns its elements. They are f32 unless another type
 // is asked for. Applications pass tensors to Holdfast and get them back. Copying a tensor copies its
-// elements.
+// elements, and moving it leaves them where they are. Several threads may read one tensor; to write to it
+// is for one thread at a time.
 //
 //   Tensor features(Shape{2, 3}, {1, 2, 3, 4, 5, 6});   // two samples of three numbers
 //   features.sample(1)[0] = 7;

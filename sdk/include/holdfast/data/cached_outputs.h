@@ -28,7 +28,7 @@ struct CachedOutputsOptions {
   std::int64_t block = 64;
   int threads = 0;  // that compute blocks; no bit depends on it. 0: as many as OpenMP allows
   // How long a process waits for another one that computes outputs in the folder of `file`. After that it computes
-  // them, too. A process that waits makes no progress: let it be less than SuperviseOptions::start_timeout.
+  // them, too. A process that waits makes no progress: let it be less than RecoveryOptions::start_timeout.
   std::chrono::milliseconds wait = std::chrono::seconds(60);
 };
 
@@ -41,7 +41,7 @@ struct CachedOutputsOptions {
 // cache that was lost, or whose writer was killed, is computed again with the same bits. They may differ in the last
 // digits from those of a training in which `part` computes each step.
 //
-// `part` is copied with its weights. A replica that computes may take ten times SuperviseOptions::start_timeout.
+// `part` is copied with its weights. A replica that computes may take ten times RecoveryOptions::start_timeout.
 //
 // Throws Error{invalid_argument}
 //   - if `part` has no weights, or takes other arrays than `data` has;

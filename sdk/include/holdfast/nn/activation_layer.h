@@ -1,7 +1,10 @@
 #pragma once
 
 // An activation function as a layer of its own, for models in which the layer before has no such
-// option. Shapes stay as they are; the layer has no weights.
+// option. Shapes stay as they are; the layer has no weights. Functions with numbers of their own are
+// ActivationFunction::elu(0.5F) and its like. Those that are layers in Keras are in advanced_activations.h.
+//
+//   ActivationLayer{ActivationFunction::elu(0.5F)}
 //
 //   Sequential model{Input{28, 28, 1}, Flatten{}, Dense{128}, BatchNormalization{}, ActivationLayer{Activation::relu}};
 

@@ -20,7 +20,8 @@ namespace holdfast {
 
 class ConfigReader;
 
-// max_value for x >= max_value, x for threshold <= x < max_value, negative_slope * (x - threshold) below.
+// The rectifier of Nair and Hinton (ICML 2010), with Keras's three numbers. Without options it is max(x, 0).
+// Otherwise max_value for x >= max_value, x for threshold <= x < max_value, negative_slope * (x - threshold) below.
 class ReLU final : public LayerOf<ReLU> {
  public:
   // Throws Error{invalid_argument} unless the numbers are finite and at least 0; max_value may be unlimited.
@@ -42,7 +43,10 @@ struct AdvancedActivationOptions {
   std::string name = {};  // empty: the model chooses one
 };
 
-// x above 0, else negative_slope * x.
+// x above 0, else negative_slope * x (Maas et al., "Rectifier Nonlinearities Improve Neural Network Acoustic Models",
+// 2013). An element below 0 still has a gradient, so no unit stops learning for good.
+//
+//   LeakyReLU{0.1F}
 class LeakyReLU final : public LayerOf<LeakyReLU> {
  public:
   // Throws Error{invalid_argument} unless the slope is finite and at least 0.
@@ -59,7 +63,8 @@ class LeakyReLU final : public LayerOf<LeakyReLU> {
   float negative_slope_;
 };
 
-// x above 0, else alpha * (exp(x) - 1).
+// x above 0, else alpha * (exp(x) - 1) (Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear
+// Units", ICLR 2016). Far below 0 it comes close to -alpha.
 class ELU final : public LayerOf<ELU> {
  public:
   // Throws Error{invalid_argument} unless alpha is finite.
@@ -111,7 +116,8 @@ struct SoftmaxOptions {
   std::string name = {};
 };
 
-// exp(x_i) / sum over j of exp(x_j), along an axis.
+// exp(x_i) / sum over j of exp(x_j), along an axis, so the elements along it are probabilities: none is below 0, and
+// they add up to 1. As the last layer it goes with losses of probabilities; from_logits after it is refused.
 class Softmax final : public LayerOf<Softmax> {
  public:
   explicit Softmax(const SoftmaxOptions& options = {});

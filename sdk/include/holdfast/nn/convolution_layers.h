@@ -3,8 +3,13 @@
 // Convolutions of sequences and volumes, as keras.layers.Conv1D and Conv3D; conv2d.h has that of images. Channels are
 // last, and weights have the shapes in which Keras saves them.
 //
+//   Conv1D{32, 3}                                                     // [100, 8] to [98, 32]
 //   Conv1D{32, 3, {.padding = Padding::causal, .dilation_rate = 4}}   // [steps, channels] to [steps, 32]
-//   Conv3D{8, {3, 5, 5}, {.strides = 2}}
+//   Conv3D{8, {3, 5, 5}, {.strides = 2}}                              // [16, 32, 32, 1] to [7, 14, 14, 8]
+//
+// How many windows an axis has, and where padding goes: holdfast/compute/padding.h. A kernel is not turned round before
+// it is applied, so mathematicians call this a cross-correlation. A window that is larger than the input is refused
+// when the layer is called.
 
 #include <memory>
 

@@ -5,7 +5,8 @@
 //
 //   Conv2D{16, 3, {.padding = Padding::same, .dilation_rate = 2, .groups = 4}}
 //
-// A dilation above 1 goes with strides of 1 only, as in Keras. Padding::causal is for layers along one axis.
+// A dilation above 1 goes with strides of 1 only, as in Keras. Padding::causal is for layers along one axis. Each layer
+// says which of these it refuses, and when.
 
 #include <cstdint>
 #include <string>

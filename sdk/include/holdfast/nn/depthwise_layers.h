@@ -1,7 +1,9 @@
 #pragma once
 
 // Convolutions that take each channel by itself, as Keras's layers of the same names (Chollet, "Xception", 2017).
-// Channels are last, and weights have the shapes in which Keras saves them.
+// Channels are last, and weights have the shapes in which Keras saves them. From 64 channels to 64, a kernel of 3 x 3
+// of a Conv2D has 36,864 weights. Those of a separable convolution have 576 and 4,096, since patterns and the mixture
+// of channels are learned apart.
 //
 //   DepthwiseConv2D{3, {.padding = Padding::same}}                        // as many channels as before
 //   SeparableConv2D{64, 3, {.activation = Activation::relu}}              // depthwise, and then 1 x 1 to 64 filters
@@ -19,7 +21,8 @@ namespace holdfast {
 
 class ConfigReader;
 
-// Options of DepthwiseConv1D and DepthwiseConv2D. `Extent` has a number for each spatial axis.
+// Options of DepthwiseConv1D and DepthwiseConv2D, with Keras's names, meanings and defaults. `Extent` has a number for
+// each spatial axis. A dilation above 1 goes with strides of 1 only.
 template <class Extent>
 struct DepthwiseConvolutionOptions {
   Extent strides = 1;
@@ -87,7 +90,7 @@ struct DepthwiseSettings {
   Constraint depthwise_constraint = {};
   Constraint bias_constraint = {};
 };
-// The same of a separable convolution.
+// The same of a separable convolution. The bias and the activation of `depthwise` are those of the whole layer.
 struct SeparableSettings {
   std::int64_t filters = 1;     // channels of the output
   DepthwiseSettings depthwise;  // the part that treats each channel by itself

@@ -1,7 +1,9 @@
 #pragma once
 
 // Makes all axes of a sample one axis, in row-major order: [height, width, channels] becomes [height *
-// width * channels]. It has no weights, and usually stands between convolutions and a Dense layer.
+// width * channels]. It has no weights, and usually stands between convolutions and a Dense layer:
+//
+//   Sequential model{Input{28, 28, 1}, Conv2D{16, 3}, Flatten{}, Dense{10}};   // 26 * 26 * 16 inputs of Dense
 
 #include <memory>
 

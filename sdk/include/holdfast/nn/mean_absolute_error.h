@@ -1,8 +1,10 @@
 #pragma once
 
-// The mean of |output - target| over the elements of a sample (keras.metrics.MeanAbsoluteError).
+// The mean of |output - target| over the elements of a sample (keras.metrics.MeanAbsoluteError), in the unit of the
+// targets. Targets have the shape of the output; other spans are refused with Error{invalid_argument}.
 //
-//   MeanAbsoluteError{{.name = "mae"}}
+//   Trainer trainer(replica, model, Adam{}, MeanSquaredError{}, {MeanAbsoluteError{}});
+//   MeanAbsoluteError{{.name = "mae"}}   // "mae" and "val_mae" in the logs
 
 #include "holdfast/nn/metric.h"
 

@@ -4,6 +4,8 @@
 // of a regression:
 //
 //   loss = mean((output - target)^2),    gradient = 2 (output - target) / elements
+//
+//   Trainer trainer(replica, model, Adam{}, MeanSquaredError{});
 
 #include "holdfast/nn/loss.h"
 

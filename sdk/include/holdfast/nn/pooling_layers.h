@@ -4,8 +4,12 @@
 // names; max_pooling2d.h and average_pooling2d.h have that of images. Each window becomes one element per channel. The
 // layers have no weights.
 //
-//   MaxPooling1D{2}                                                   // halves the steps
+//   MaxPooling1D{2}                                                   // halves the steps: [100, 8] to [50, 8]
+//   MaxPooling3D{2}                                                   // [16, 32, 32, 4] to [8, 16, 16, 4]
 //   AveragePooling3D{{2, 3, 3}, {.strides = Extent3D{2, 1, 1}, .padding = Padding::same}}
+//
+// How many windows an axis has, and what becomes of elements that fill no window: holdfast/compute/padding.h. The
+// layers of global_pooling.h have one window for all positions.
 //
 // Constructors throw Error{invalid_argument} unless all numbers are in [1, Layer::kMaximumExtent] and the padding is
 // valid or same. A window larger than the input is refused when the layer is called.

@@ -6,6 +6,10 @@
 // seed, step, the place of the layer in the model, the sample's place in the global batch, and the channel.
 //
 //   Sequential model{Input{28, 28, 1}, Conv2D{16, 3}, SpatialDropout2D{0.2F}};
+//
+// Neighbours in a picture are much alike, so Dropout of single elements leaves what they say in place; this does not.
+// Shapes stay as they are, and the layers have no weights. An input with another number of axes is refused when the
+// layer is called.
 
 #include <memory>
 #include <string>

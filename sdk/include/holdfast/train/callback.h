@@ -15,7 +15,7 @@
 // callback must remember across a failure it returns from state(): every savepoint holds it, and
 // restore() gives it back before the first call after a restart. An exception from a callback ends the
 // training function. A callback may block, as an upload does, for as long as
-// SuperviseOptions::callback_timeout allows (10 minutes by default); the other replicas wait.
+// RecoveryOptions::callback_timeout allows (10 minutes by default); the other replicas wait.
 //
 // After a failure, calls repeat. Training continues from the newest state (of a survivor, a snapshot in
 // memory or a savepoint), perhaps with another primary rank, and the calls since that state are made

@@ -34,7 +34,7 @@ struct FindBatchOptions {
   std::int64_t multiple_of = 0;
   std::int64_t accumulate = 1;  // batches of a step, as FitOptions::accumulate; all of them are in memory
   bool keeps_weights = false;   // whether a callback keeps the weights of its best epoch, such as EarlyStopping
-  // For one trial in a process of its own. Let it be less than SuperviseOptions::start_timeout: a process that waits
+  // For one trial in a process of its own. Let it be less than RecoveryOptions::start_timeout: a process that waits
   // for the trial makes no progress.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };

@@ -43,7 +43,7 @@ struct SaveOptions {
   // SwapEMAWeights. A whole savepoint has both.
   std::optional<Weights> weights{};
   // Called on the thread of the writer once the file is whole and on stable storage. An exception
-  // counts as a failed write. It may take as long as a callback (SuperviseOptions::callback_timeout);
+  // counts as a failed write. It may take as long as a callback (RecoveryOptions::callback_timeout);
   // the next savepoint waits for it.
   std::function<void()> when_durable{};
 };

@@ -22,14 +22,12 @@
 //   }
 //   std::printf("mean loss %g\n", sum / 3);  // once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "holdfast/base/log.h"
 #include "holdfast/base/recovery_options.h"
 #include "holdfast/base/start.h"
 #include "holdfast/compute/precision.h"
@@ -44,8 +42,10 @@ enum class DeviceKind {
   cuda,  // GPUs of NVIDIA, with the CUDA back end
 };
 
-// A run has these options until it ends. A member that RecoveryOptions has, too, means the same there, and has the
-// default that it has there (holdfast/base/recovery_options.h).
+// A run has these options until it ends.
+//
+//   const SuperviseOptions options{
+//       .replicas = 4, .recovery = {.spares = 1, .max_restarts = 3}, .run_directory = "run"};
 struct SuperviseOptions {
   // There is one replica for each device of `devices`, such as "cuda:0", "cuda:1". A device may be listed several
   // times. When the list is empty there are `replicas` of them. When that is 0 too, there is one for every device of
@@ -57,11 +57,9 @@ struct SuperviseOptions {
   // How exactly GPUs multiply matrices. On CPUs any value but f32 is refused with Error{invalid_argument}.
   Precision precision = Precision::f32;
 
-  // Further processes. They load data, build the model and then wait to take the place of a replica at once.
-  int spares = RecoveryOptions{}.spares;
-  WhenLost when_lost = RecoveryOptions{}.when_lost;           // see WhenLost
-  RecoverFrom recover_from = RecoveryOptions{}.recover_from;  // see RecoverFrom
-  WhenSlow when_slow = RecoveryOptions{}.when_slow;           // see WhenSlow
+  // What the watchdog does about failures, and how often; faults to inject; what the run logs
+  // (holdfast/base/recovery_options.h).
+  RecoveryOptions recovery{};
 
   // Steps between copies of the state into memory of the watchdog. When all replicas die at once, at most as many steps
   // are computed again. 0: as often as takes half a percent of the time.
@@ -108,42 +106,6 @@ struct SuperviseOptions {
   // A run ends with other bits when it is resumed with another processor, library version or precision, or under
   // Reduction::fastest with another number of replicas. Such a start is refused unless this is set.
   bool accept_other_arithmetic = false;
-
-  // Within restart_window. One failure more ends the run with its cause.
-  int max_restarts = RecoveryOptions{}.max_restarts;
-  // In which max_restarts are counted.
-  std::chrono::milliseconds restart_window = RecoveryOptions{}.restart_window;
-  // A device where one process after the other failed is left out, where there is another device. After this time a new
-  // process tries it while the others train. The time doubles with each further failure, up to two hours.
-  // `holdfast scale` has the device tried at once.
-  std::chrono::milliseconds place_rest = RecoveryOptions{}.place_rest;
-  // Whether the successor of a failed process waits until the kernel has confirmed the end of that process, for at most
-  // 30 s. A device with little memory cannot hold both. Empty: true on devices that are not CPUs.
-  std::optional<bool> start_when_gone{};
-  // A replica without progress for this long counts as hung and is replaced. It must be longer than the longest step or
-  // sample. It also limits each write or fsync of a savepoint while training goes on, plus the time that the bytes
-  // take at 4 MiB a second. Empty: a step may take three times the 99th percentile of those before, and a second;
-  // reading data, savepoints and evaluation 30 s. A process that uses its processor may then take ten times as long,
-  // and at least 30 s.
-  std::optional<std::chrono::milliseconds> hang_after{};
-  // The same for code of the application that training calls: callbacks, and SaveOptions::when_durable. Such code may
-  // block for less than this, as an upload does; the other replicas wait. Empty: hang_after where that is given,
-  // otherwise 10 minutes.
-  std::optional<std::chrono::milliseconds> callback_timeout{};
-  // How long a process that starts may be without progress.
-  std::chrono::milliseconds start_timeout = RecoveryOptions{}.start_timeout;
-  // From SIGINT, SIGTERM, SIGUSR1 or SIGHUP (unless SIGHUP is ignored, as by nohup) until replicas that have not left
-  // are killed. A second signal, 1 s or more after the first, kills them at once.
-  std::chrono::milliseconds stop_grace = RecoveryOptions{}.stop_grace;
-
-  // The least that all processes of the run write to standard error. LogLevel::warning has a line for each failure,
-  // LogLevel::debug everything that the watchdog decides. Empty: as set_log_level() has it, by default LogLevel::info.
-  std::optional<LogLevel> log_level{};
-
-  // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]". Each strikes once in a run. See
-  // holdfast/recovery/fault_plan.h. The environment variable HOLDFAST_FAULTS, specifications separated by semicolons,
-  // adds to them, so that programs without an option for faults can be tested.
-  std::vector<std::string> faults{};
 };
 
 // Exit codes that supervise() returns in the watchdog besides 0. This one: the run failed or cannot run.

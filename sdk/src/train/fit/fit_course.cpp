@@ -251,10 +251,15 @@ bool FitCourse::make_step() {
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
   const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
   StepRunner& runner = *training_.runner;
-  session_.count_step(record(), *batch,
-                      options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, state.step)
-                                                 : runner.train(*batch, state.step, options),
-                      plan_);
+  StepRunner::Outcome outcome;
+  if (options.checked_shards > 0) {
+    outcome = CheckedStep(runner, options).train(*batch, state.step);
+  } else {
+    StepArithmetic arithmetic(runner, *batch, state.step, options);
+    WatchedStep watched = arithmetic.watched();
+    outcome = carry_out(watched);
+  }
+  session_.count_step(record(), *batch, outcome, plan_);
   logs_ = session_.end_step(record(), *context_);
   is_step_open_ = true;
   return true;

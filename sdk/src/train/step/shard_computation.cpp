@@ -132,11 +132,8 @@ void ShardComputation::predict(const Batch& batch, std::int64_t step, std::span<
 void ShardComputation::compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink) {
   const ShardBatch samples = shard_batch(work.batch, shard, work.step, work.worker);
   const std::span<float> sums = sums_of(work.batch, into);
-  if (work.has_faults) {
-    faulty_.compute_gradients(samples, sink, sums);
-  } else {
-    trainable_.compute_gradients(samples, sink, sums);
-  }
+  trainable_.compute_gradients(samples, sink, sums);
+  if (work.has_faults) faulty_.end_backward(work.step, sink, sums);
   require_all_ready(sink);
   if (work.has_faults && is_lone_shard()) lone_sum_is_finite_ = sink.is_finite();
 }

@@ -38,10 +38,9 @@ void FaultyTrainable::reach(FaultPoint point, std::int64_t step) {
   corrupt(point, step, [this](FaultTarget target) { return Floats{.in_memory = state_floats(target)}; });
 }
 
-void FaultyTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
-  inner_.compute_gradients(batch, sink, sums);
-  supervision_.reach(FaultPoint::backward, batch.step);
-  const bool is_changed = corrupt(FaultPoint::backward, batch.step, [&](FaultTarget target) {
+void FaultyTrainable::end_backward(std::int64_t step, GradientSink& sink, std::span<float> sums) {
+  supervision_.reach(FaultPoint::backward, step);
+  const bool is_changed = corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
     return target == FaultTarget::loss ? Floats{.on_host = {sums.first(1)}} : Floats{.in_memory = {sink.gradients()}};
   });
   // What the Trainable said of its gradients may no longer be true.

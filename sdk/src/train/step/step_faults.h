@@ -16,7 +16,7 @@
 
 namespace holdfast {
 
-// A Trainable with injected faults.
+// The injected faults of a Trainable.
 class FaultyTrainable {
  public:
   // Both outlive it.
@@ -25,7 +25,8 @@ class FaultyTrainable {
   // Training reaches `point`. Faults may also change the state there.
   void reach(FaultPoint point, std::int64_t step);
 
-  void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
+  // A shard of `step` was computed: faults may change its gradients, and its loss in `sums`.
+  void end_backward(std::int64_t step, GradientSink& sink, std::span<float> sums);
   void apply_update(const Update& update);
 
  private:

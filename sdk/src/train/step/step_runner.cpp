@@ -96,12 +96,6 @@ void StepRunner::use_layout() {
   shards_ = std::make_unique<ShardComputation>(context_, trainable_, *communicator_, layout_);
 }
 
-StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
-  StepArithmetic arithmetic(*this, batch, step, options);
-  WatchedStep watched = arithmetic.watched();
-  return carry_out(watched);
-}
-
 StepArithmetic::StepArithmetic(StepRunner& runner, const Batch& batch, std::int64_t step,
                                const StepRunner::TrainOptions& options)
     : runner_(runner),

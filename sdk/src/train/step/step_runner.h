@@ -63,8 +63,6 @@ class StepRunner {
   // Training reaches `point` with the whole state at hand, for injected faults.
   void reach(FaultPoint point, std::int64_t step) { shards_->faulty().reach(point, step); }
 
-  // Computes and applies update number step + 1. Steps with a check of gradients: CheckedStep.
-  Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);
   // Fills `outputs` with those of the whole batch, the same on every rank: shard after shard, and of each shard one
@@ -91,7 +89,8 @@ class StepRunner {
   std::vector<float> divisors_;  // of the batch that is being computed
 };
 
-// The arithmetic of a step, phase by phase, and nothing else.
+// The arithmetic of a step, phase by phase, and nothing else. carry_out() on its watched() computes and applies the
+// update; a step with a check of gradients is a CheckedStep.
 class StepArithmetic final : public Step {
  public:
   // Computes update number step + 1. All outlive it. One at a time for each runner.

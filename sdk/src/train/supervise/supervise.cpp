@@ -32,7 +32,6 @@
 #include "train/supervise/program_calls.h"
 #include "train/supervise/run_choices.h"
 #include "train/supervise/supervise_alone.h"
-#include "train/supervise/supervise_recovery.h"
 #include "train/supervise/supervise_worker.h"
 
 namespace holdfast {
@@ -48,23 +47,12 @@ static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery:
 
 // Saves a state that the replicas could no longer write.
 void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
-  if (options.recover_from == RecoverFrom::savepoint) return;
   try {
     const std::optional<std::string> path = save_from_memory(options.run_directory, step, image);
     if (path) log(LogLevel::info, "the newest state in memory was saved as " + *path);
   } catch (const std::exception& failure) {
     log(LogLevel::error, std::string("the newest state in memory could not be saved: ") + failure.what());
   }
-}
-
-// Faults of the options come first. The environment variable adds faults and removes none.
-// Parsed here, before any process starts: a misspelled fault would otherwise never strike.
-std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
-  std::vector<std::string> faults = options.faults;
-  const std::vector<std::string> added = recovery::faults_of_environment();
-  faults.insert(faults.end(), added.begin(), added.end());
-  for (const std::string& fault : faults) recovery::parse_fault(fault, ranks);
-  return faults;
 }
 
 // What does not depend on the run's choices: how its replicas are made.
@@ -74,7 +62,6 @@ struct RunPlan {
   AssignedCalls calls;
   ReplicaDevices devices = devices_of(options);
   int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
-  std::vector<std::string> faults = all_faults(options, replicas + options.spares);
 };
 
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
@@ -100,14 +87,10 @@ std::string name_of_call(std::size_t earlier_calls, const std::string& run_direc
 recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
   const SuperviseOptions& options = plan.options;
   const bool is_other_program = !options.replica_executable.empty();
-  RecoveryOptions recovery = recovery_options_of(options);
-  recovery.faults = plan.faults;
-  // A dead process may still hold its device's memory, which its replacement needs.
-  if (!recovery.start_when_gone) recovery.start_when_gone = plan.devices.are_cuda();
   return {.replicas = plan.replicas,
           .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
           .devices = plan.devices.names,
-          .recovery = std::move(recovery),
+          .recovery = options.recovery,
           .run_directory = options.run_directory,
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
@@ -416,7 +399,7 @@ bool is_replica_process() {
 }
 
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
-  if (options.log_level) set_log_level(*options.log_level);
+  if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
   return Program::own().supervise(argc, argv, options, train);
 }
 

@@ -46,5 +46,13 @@ TEST(RestartPolicy, ForgetsRestartsOlderThanTheWindow) {
   EXPECT_EQ(history.restarts.size(), 2U);
 }
 
+TEST(RestartPolicy, NamesTheLimitAndTheOptionsThatSetIt) {
+  const RecoveryOptions options{.max_restarts = 1, .restart_window = 10s};
+
+  EXPECT_EQ(restart_limit(options), "1 restart within 10.0 s");
+  EXPECT_EQ(budget_spent(options),
+            "gave up after 1 restart within 10.0 s, the limit of max_restarts and restart_window");
+}
+
 }  // namespace
 }  // namespace holdfast::recovery

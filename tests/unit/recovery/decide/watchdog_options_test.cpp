@@ -6,14 +6,18 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/faults.h"
 #include "unit/recovery/support/complaint.h"
 
 namespace holdfast::recovery {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 WatchdogOptions some_options() {
@@ -94,6 +98,52 @@ TEST(WatchdogOptions, HaveASlotForEachDevice) {
   options.devices = {"cpu:0", "cpu:1", "cpu:2"};
 
   EXPECT_EQ(policy_of(options).device_slots, 3);
+}
+
+TEST(WatchdogOptions, WaitForTheEndOfProcessesOnDevicesOtherThanCpus) {
+  WatchdogOptions options = some_options();
+  EXPECT_FALSE(policy_of(options).starts_when_gone);
+
+  options.devices = {"cpu:0", "gpu:1"};
+  EXPECT_TRUE(policy_of(options).starts_when_gone);
+
+  options.recovery.start_when_gone = false;
+  EXPECT_FALSE(policy_of(options).starts_when_gone);
+
+  options.devices = {"cpu:0", "cpu:1"};
+  options.recovery.start_when_gone = true;
+  EXPECT_TRUE(policy_of(options).starts_when_gone);
+}
+
+TEST(WatchdogOptions, UseNoStateInMemoryWhenRecoveryIsFromSavepoints) {
+  WatchdogOptions options = some_options();
+  EXPECT_TRUE(may_use_memory(options));
+  EXPECT_TRUE(policy_of(options).keep_survivors);
+
+  options.recovery.recover_from = RecoverFrom::savepoint;
+
+  EXPECT_FALSE(may_use_memory(options));
+  EXPECT_FALSE(policy_of(options).keep_survivors);
+}
+
+TEST(WatchdogOptions, HaveTheFaultsOfTheEnvironmentAfterTheirOwn) {
+  WatchdogOptions options = some_options();
+  options.recovery.faults = {"rank=0,step=1,fault=kill"};
+  ::setenv(kFaultsVariable, "rank=1,step=2,fault=hang", 1);
+  const std::vector<std::string> faults = all_faults(options);
+  ::unsetenv(kFaultsVariable);
+
+  EXPECT_THAT(faults, ElementsAre("rank=0,step=1,fault=kill", "rank=1,step=2,fault=hang"));
+  EXPECT_THAT(all_faults(options), ElementsAre("rank=0,step=1,fault=kill"));
+}
+
+// Such a fault would never strike, and the test that asks for it would pass.
+TEST(WatchdogOptions, RefuseAMisspelledFaultOfTheEnvironment) {
+  ::setenv(kFaultsVariable, "rank=2,step=1,fault=kill", 1);
+  const std::string complaint = options_complaint(some_options());
+  ::unsetenv(kFaultsVariable);
+
+  EXPECT_THAT(complaint, HasSubstr("rank=2"));
 }
 
 }  // namespace

@@ -390,6 +390,12 @@ TEST(HangLimits, LetPeersWaitLongerThanAnyCallbackMayTake) {
   EXPECT_EQ((HangLimits{.hang_after = 1h, .callback_timeout = 5min}.longest()), 1h);
 }
 
+TEST(HangLimits, GrantHangAfterInPlaceOfAnyLimit) {
+  EXPECT_EQ(HangLimits{}.granted(3s), 3s);
+  EXPECT_EQ((HangLimits{.hang_after = 2s}.granted(3s)), 2s);
+  EXPECT_EQ((HangLimits{.hang_after = 4s}.granted(3s)), 4s);
+}
+
 TEST_F(NamesOfTheCommandLineTest, AppearInTheSentences) {
   const auto advice_in = [&](Phase phase) {
     const std::optional<Hang> hang =

@@ -151,7 +151,7 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
   } else if (key == "start_delay") {
     policy.start_delay = seconds(value);
   } else if (key == "start_when_gone") {
-    policy.recovery.start_when_gone = value == "1";
+    policy.starts_when_gone = value == "1";
   } else if (key == "keep_survivors") {
     policy.keep_survivors = value == "1";
   } else if (key == "all_start_together") {

@@ -29,7 +29,7 @@ SupervisorPolicy drawn_policy(Draws& draws) {
   policy.device_slots = draws.between(1, 4);
   policy.recovery.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
   policy.keep_survivors = !draws.chance(15);
-  policy.recovery.start_when_gone = draws.chance(30);
+  policy.starts_when_gone = draws.chance(30);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_slot = draws.between(1, 4);
   if (draws.chance(50)) policy.start_delay = std::chrono::milliseconds(500);
@@ -239,7 +239,7 @@ class Simulation {
     if (state_.phase == RunPhase::over) return;
     if (state_.give_up_at) demand(world_.is_timer_set_until(*state_.give_up_at), "no timer for a deadline");
     for (const PendingStart& pending : state_.pending_starts) {
-      const Moment start = state_.policy.starts_when_gone() ? pending.at_latest : pending.due;
+      const Moment start = state_.policy.starts_when_gone ? pending.at_latest : pending.due;
       demand(world_.is_timer_set_until(start), "no timer for a start that is due");
     }
   }
@@ -277,7 +277,7 @@ class Simulation {
 
   void start(const State& before, const Action& action) {
     const auto is_overdue = [this](const PendingStart& pending) { return pending.at_latest <= world_.now(); };
-    const bool may_start_beside = !state_.policy.starts_when_gone() ||
+    const bool may_start_beside = !state_.policy.starts_when_gone ||
                                   std::any_of(before.pending_starts.begin(), before.pending_starts.end(), is_overdue);
     // Members that this decision dismisses come after it.
     const auto may_be_there = [&](const Member& member) {

@@ -97,15 +97,6 @@ TEST_F(Launch, AssignsTheListedDevices) {
               Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
 }
 
-TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesOtherThanCpus) {
-  EXPECT_EQ(for_any_program(options(2), {}).recovery.start_when_gone, false);
-  EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).recovery.start_when_gone, true);
-
-  WatchdogOptions decided = options(2);
-  decided.recovery.start_when_gone = false;
-  EXPECT_EQ(for_any_program(decided, {"gpu:1"}).recovery.start_when_gone, false);
-}
-
 TEST_F(Launch, NamesRankAndSizeAsLaunchersDo) {
   const auto variables = for_any_program(options(4), {}).variables_of({.rank = 3, .replicas = 4, .device_slot = 3});
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "data/batches/sample_places.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/context/other_choices.h"
@@ -251,10 +252,11 @@ bool FitCourse::make_step() {
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
   const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
   StepRunner& runner = *training_.runner;
-  session_.count_step(record(), *batch,
-                      options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, state.step)
-                                                 : runner.train(*batch, state.step, options),
-                      plan_);
+  const StepRunner::Outcome outcome = naming_sample_of(plan_.data(), training_.context->seed, *batch, [&] {
+    return options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, state.step)
+                                      : runner.train(*batch, state.step, options);
+  });
+  session_.count_step(record(), *batch, outcome, plan_);
   logs_ = session_.end_step(record(), *context_);
   is_step_open_ = true;
   return true;

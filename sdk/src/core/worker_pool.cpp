@@ -80,7 +80,10 @@ void WorkerPool::work(int worker, std::unique_lock<std::mutex>& lock) {
     lock.lock();
     --running_;
     if (failure) {
-      if (!failure_) failure_ = failure;
+      if (!failure_ || index < failed_index_) {
+        failure_ = failure;
+        failed_index_ = index;
+      }
       // The tasks that have not begun are left out: their result would be thrown away with the exception.
       next_index_ = count_;
     }

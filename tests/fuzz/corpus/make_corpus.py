@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the corpus of each fuzz target next to this script: small files that reach every branch of the readers.
 
-The files are kept in the repository; run the script again after a change here. It needs only the standard library, and
-Pillow for jpeg/.
+The files are kept in the repository; run the script again after a change here. It needs only the standard library,
+Pillow for jpeg/, and xxhash for cache_file/ and bad_samples/.
 user_block/, index/ and literals_frame/ are cut from files that Holdfast writes. They are made only when the program that
 writes such files is given: make_corpus.py build/release/bin/exchange_program."""
 
@@ -493,6 +493,66 @@ def make_host_messages():
     save_message("no_phase", kind="sights", sights=[dict(sight, phase=1e300)])
 
 
+def digest(data, xxhash):
+    """XXH3-128 over a tree of 64 KiB leaves (holdfast/base/digest.h)."""
+    root = xxhash.xxh3_128()
+    for first in range(0, len(data), 65536):
+        root.update(xxhash.xxh3_128(data[first:first + 65536]).digest())
+    root.update(struct.pack("<Q", len(data)))
+    return root.digest()
+
+
+def make_cache_file():
+    """The first byte says how many samples of how many bytes the reader asks for; from 128 on the target makes the
+    digest of the head right. Needs xxhash."""
+    import xxhash
+    text = b"made of this"
+
+    def file(samples, size, changed={}):
+        content = bytes(range(samples * size))
+        index = b"".join(digest(content[i * size:(i + 1) * size], xxhash) for i in range(samples))
+        numbers = struct.pack("<QQQ", changed.get("text_bytes", len(text)), changed.get("samples", samples), size)
+        head = numbers + text + changed.get("index", index)
+        return b"HFCACHE1" + digest(head, xxhash) + head + content
+
+    for samples, size in [(0, 0), (1, 0), (1, 7), (3, 5)]:
+        for choice in [0, 128]:
+            asked = bytes([choice + 4 * size + samples])
+            save("cache_file", f"samples_{samples}_of_{size}_{choice}", asked + file(samples, size))
+    asked = bytes([4 * 5 + 3])
+    save("cache_file", "other_text_bytes", asked + file(3, 5, {"text_bytes": 2**63}))
+    save("cache_file", "other_samples", asked + file(3, 5, {"samples": 2**60}))
+    save("cache_file", "other_index", asked + file(3, 5, {"index": bytes(48)}))
+    save("cache_file", "text", asked + b"a text of mine")
+
+
+def make_bad_samples():
+    """Whole files, and contents of files. Needs xxhash."""
+    import xxhash
+    made_of = digest(b"made of this", xxhash).hex()
+
+    def content(bad, first, samples=1000):
+        return json.dumps({"made_of": made_of, "samples": samples, "bad": bad, "first": first})
+
+    contents = {
+        "none": content([], []),
+        "two": content([3, 999], ["sample 3: cut off", "sample 999: cut off"]),
+        "more_than_named": content(list(range(12)), ["sample"] * 5),
+        "beyond": content([1000], ["sample"]),
+        "falling": content([5, 5], ["sample"] * 2),
+        "negative": content([-4294967295], ["sample"]),
+        "real": content([1.5, 1e300], ["sample"] * 2),
+        "boolean": content([True], ["sample"]),
+        "other_data": content([], [], samples=7),
+        "nested": "[" * 2000,
+    }
+    for name, text in contents.items():
+        save("bad_samples", name, text.encode())
+        right = digest(text.encode(), xxhash).hex()
+        index = {"format": "holdfast bad samples", "version": 1, "digest": right, "content": text}
+        save("bad_samples", name + "_file", json.dumps(index).encode())
+
+
 make_safetensors()
 make_zip()
 make_npy()
@@ -509,6 +569,11 @@ try:
     make_jpeg()
 except ImportError:
     print("jpeg/ is left as it is: there is no Pillow")
+try:
+    make_cache_file()
+    make_bad_samples()
+except ImportError:
+    print("cache_file/ and bad_samples/ are left as they are: there is no xxhash")
 if len(sys.argv) > 1:
     make_user_block_and_index(sys.argv[1])
     make_literals_frames(sys.argv[1])

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <set>
+#include <future>
 #include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/comes_true.h"
 
 namespace holdfast {
 
@@ -43,6 +47,26 @@ TEST(WorkerPool, RethrowsAFailureAndWorksOn) {
   std::atomic<int> calls{0};
   pool.run(10, [&](int, int) { ++calls; });
   EXPECT_EQ(calls, 10);
+}
+
+// Which of two wrong samples a message names must not depend on which thread is faster. Task 1 fails first, mostly.
+TEST(WorkerPool, RethrowsTheFailureOfTheLowestIndex) {
+  WorkerPool pool(2);
+  for (int round = 0; round < 100; ++round) {
+    std::promise<void> other_fails;
+    const auto task = [&](int, int index) {
+      if (index == 1) other_fails.set_value();
+      if (index == 0) other_fails.get_future().wait_for(kPatience);
+      throw std::out_of_range(std::to_string(index));
+    };
+
+    try {
+      pool.run(2, task);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::out_of_range& error) {
+      EXPECT_STREQ(error.what(), "0");
+    }
+  }
 }
 
 TEST(WorkerPool, DoesNothingForNoTasks) {

@@ -1,5 +1,5 @@
 // The code in docs/guide is that of the examples, which tests run. A page shows a program by a link, and below it the
-// blocks are parts of the files that were linked.
+// blocks are parts of the files that were linked. Code within the text stands in an example or in a test.
 
 #include <gtest/gtest.h>
 
@@ -36,6 +36,49 @@ std::set<std::string> examples_in(const std::string& text) {
     files.insert((*match)[1]);
   }
   return files;
+}
+
+// With one space for any white space.
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char letter : text) {
+    const bool is_space = letter == ' ' || letter == '\n';
+    if (!is_space || (!line.empty() && line.back() != ' ')) line += is_space ? ' ' : letter;
+  }
+  return line;
+}
+
+// All C++ of the examples and tests.
+std::string compiled_code() {
+  std::string code;
+  for (const char* folder : {"examples", "tests"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_folder()) / folder)) {
+      const fs::path ending = entry.path().extension();
+      if (ending == ".cpp" || ending == ".h") code += read_file(entry.path());
+    }
+  }
+  return in_one_line(code);
+}
+
+std::vector<std::string> matches(const std::string& text, const std::regex& pattern) {
+  std::vector<std::string> found;
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), pattern); match != std::sregex_iterator(); ++match) {
+    found.push_back((*match)[1]);
+  }
+  return found;
+}
+
+// What a reader may copy from the sentences of a page: calls with numbers, texts or options, options with a value, and
+// faults. A name alone, such as fit(), is a reference.
+std::vector<std::string> code_within(const std::string& page) {
+  static const std::regex inlined("`([^`\n]+)`");
+  static const std::regex faults("HOLDFAST_FAULTS=(\\S+)");
+  static const std::regex concrete("[a-z_]\\(.*[\"0-9{].*\\)|\\{\\{?\\.[a-z]|^\\.[a-z_]+ = ");
+  std::vector<std::string> found = matches(page, faults);
+  for (const std::string& code : matches(page, inlined)) {
+    if (std::regex_search(code, concrete)) found.push_back(code);
+  }
+  return found;
 }
 
 }  // namespace
@@ -88,6 +131,22 @@ TEST(Guide, ShowsExamplesThatTestsRun) {
   }
 
   EXPECT_GT(examples, 10);
+}
+
+TEST(Guide, NamesCodeThatIsCompiled) {
+  const std::string compiled = compiled_code();
+  std::size_t found = 0;
+
+  for (const fs::path& page : pages()) {
+    for (const std::string& code : code_within(read_file(page))) {
+      EXPECT_NE(compiled.find(code), std::string::npos)
+          << page << " names `" << code
+          << "`, which no example and no test has; see unit/train/fit/guide_code_test.cpp";
+      ++found;
+    }
+  }
+
+  EXPECT_GT(found, 25U);
 }
 
 }  // namespace holdfast

@@ -26,8 +26,8 @@ class PaddedBatchStage : public ChainedStage {
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position_before(position));
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position_before(position));
   }
   PositionSet reach(const PositionSet& positions, std::size_t parent) const override;
   StageKind kind() const override { return StageKind::padded_batches; }

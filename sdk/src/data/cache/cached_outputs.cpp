@@ -52,8 +52,8 @@ class CachedOutputsStage final : public ChainedStage {
     copy_row(row, destination);
   }
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   StageKind kind() const override { return StageKind::feature_map; }
   // Equal models make equal features of equal samples.

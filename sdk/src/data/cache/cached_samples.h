@@ -19,8 +19,8 @@ namespace holdfast {
 class CacheStage : public Stage {
  public:
   const Stage* source() const override { return before().source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   std::vector<const Stage*> parents() const override { return {before_.get()}; }
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,

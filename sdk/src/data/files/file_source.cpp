@@ -31,6 +31,10 @@ class FileArraysSource : public ArraysSource {
         inputs_(std::move(inputs)),
         targets_(std::move(targets)) {}
 
+  // The targets' file, since mistakes are seen in labels; without targets, that of the first input.
+  std::string place(std::int64_t position) const override {
+    return fmt::format("row {} of {}", position, (targets_.empty() ? inputs_ : targets_).front().label());
+  }
   // The loader then says some samples ahead which ones it needs, see expect().
   bool reads_files() const override { return true; }
   void expect(std::uint64_t, std::int64_t, std::int64_t position) const override {

@@ -107,6 +107,9 @@ class TokenWindowsSource : public SourceStage {
     range_.ids->expect(range_.begin + position * stride_, length_ + 1);
   }
 
+  std::string place(std::int64_t position) const override {
+    return fmt::format("from id {} of {} on", range_.begin + position * stride_, range_.ids->label());
+  }
   std::string content() const override {
     return fmt::format("tokens {} {} {} {}", range_.size, digest_.hex(), length_, stride_);
   }

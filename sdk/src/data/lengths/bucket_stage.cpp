@@ -141,8 +141,8 @@ void BucketStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int6
   before().load_targets(seed, epoch, position_before(seed, epoch, position), targets);
 }
 
-std::int64_t BucketStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().source_position(seed, epoch, position_before(seed, epoch, position));
+SampleOrigin BucketStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().origin(seed, epoch, position_before(seed, epoch, position));
 }
 
 // Any position may get any sample.

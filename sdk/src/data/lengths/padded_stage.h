@@ -24,8 +24,8 @@ class PaddedStage : public ChainedStage {
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   StageKind kind() const override { return StageKind::padded; }
   void describe(nlohmann::ordered_json& stages) const override;

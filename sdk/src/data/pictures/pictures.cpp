@@ -160,6 +160,9 @@ class PictureSource : public SourceStage {
     }
   }
 
+  std::string place(std::int64_t position) const override {
+    return fmt::format("the picture {}", quoted_text(file_of(position).path));
+  }
   // Size and scale of samples are left out: the pictures are the same.
   std::string content() const override { return fmt::format("pictures {} {}", size(), folder_.digest); }
 

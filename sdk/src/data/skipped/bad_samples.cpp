@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -64,10 +65,17 @@ void look_at(const Stage& stage, std::int64_t begin, WorkerPool& pool, std::span
                                                    quoted_text(path), reason));
 }
 
-// Throws Json::exception for members that are missing or of another type.
+// Throws Json::exception for members that are missing or of another type. Positions are read as what they must be: the
+// library would make one of any number, also of -1 or 1.5.
 BadSamples bad_samples_from_json(const Json& content) {
-  return {.positions = content.at("bad").get<std::vector<std::uint32_t>>(),
-          .reasons = content.at("first").get<std::vector<std::string>>()};
+  BadSamples bad{.positions = {}, .reasons = content.at("first").get<std::vector<std::string>>()};
+  for (const Json& position : content.at("bad").get_ref<const Json::array_t&>()) {
+    const std::uint64_t number = position.get_ref<const Json::number_unsigned_t&>();
+    // No stage has a sample at this largest position, so is_possible() refuses it and all above it.
+    constexpr std::uint64_t kLargest = std::numeric_limits<std::uint32_t>::max();
+    bad.positions.push_back(static_cast<std::uint32_t>(std::min(number, kLargest)));
+  }
+  return bad;
 }
 
 bool is_possible(const BadSamples& bad, std::int64_t samples) {

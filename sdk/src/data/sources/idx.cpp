@@ -19,10 +19,11 @@ namespace {
 
 class IdxSource : public SourceStage {
  public:
-  IdxSource(IdxFile images, IdxFile labels, float scale)
+  IdxSource(IdxFile images, IdxFile labels, const std::string& labels_path, float scale)
       : SourceStage(plain_layouts(Shape{images.shape[1], images.shape[2], 1}, Shape{}), images.shape[0]),
         images_(std::move(images.elements)),
         labels_(std::move(labels.elements)),
+        labels_path_(labels_path),
         scale_(scale),
         image_digest_(digest(std::as_bytes(std::span(images_)))),
         label_digest_(digest(std::as_bytes(std::span(labels_)))) {}
@@ -42,6 +43,9 @@ class IdxSource : public SourceStage {
   void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
     targets[0] = labels_[static_cast<std::size_t>(position)];
   }
+  std::string place(std::int64_t position) const override {
+    return fmt::format("label {} of \"{}\"", position, labels_path_);
+  }
   // The scale is left out: the samples are the same.
   std::string content() const override {
     return "idx " + feature_shape().with_batch(size()).to_string() + " " + image_digest_.hex() + " " +
@@ -59,6 +63,7 @@ class IdxSource : public SourceStage {
  private:
   std::vector<std::uint8_t> images_;  // [size, rows, columns]
   std::vector<std::uint8_t> labels_;  // [size]
+  std::string labels_path_;
   float scale_;
   Digest image_digest_;
   Digest label_digest_;
@@ -87,7 +92,7 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
     throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" holds {} images, but \"{}\" holds {} labels", images_path,
                                                      images.shape[0], labels_path, labels.shape[0]));
   }
-  return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), options.scale));
+  return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), labels_path, options.scale));
 }
 
 Tensor read_idx_tensor(const std::string& path) {

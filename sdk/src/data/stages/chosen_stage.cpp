@@ -17,8 +17,8 @@ void ChosenStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int6
   before().load_targets(seed, epoch, positions_[static_cast<std::size_t>(position)], targets);
 }
 
-std::int64_t ChosenStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().source_position(seed, epoch, positions_[static_cast<std::size_t>(position)]);
+SampleOrigin ChosenStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().origin(seed, epoch, positions_[static_cast<std::size_t>(position)]);
 }
 
 // Exact, and as long as the set of positions: a draw of single samples gives as many ranges.

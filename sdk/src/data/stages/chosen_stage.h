@@ -19,7 +19,7 @@ class ChosenStage : public ChainedStage {
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return before().source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t parent) const override;
 
  protected:

@@ -34,22 +34,23 @@ std::vector<double> numbers_of(const RowLayout& layout, std::span<float> row) {
   return numbers;
 }
 
-[[noreturn]] void refuse_target(std::int64_t sample, const std::string& what) {
+[[noreturn]] void refuse_target(const std::string& sample, const std::string& what) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("class weights need the class of each sample, and the target of sample {} {}; a class is a "
+              fmt::format("class weights need the class of each sample, and the target of {} {}; a class is a "
                           "whole number from 0 on or a one-hot row. For other targets give weights of samples to "
                           "from_tensors()",
                           sample, what));
 }
 
-// The class that the first target names. `sample` is for messages.
-std::int64_t class_of_target(const RowLayout& layout, std::span<float> row, std::int64_t sample) {
+// The class that the first target names. `name` returns that of the sample, for messages alone.
+template <class Name>
+std::int64_t class_of_target(const RowLayout& layout, std::span<float> row, const Name& name) {
   const std::vector<double> numbers = numbers_of(layout, row);
   if (numbers.size() == 1) {
     const double number = numbers.front();
     // Written so that a NaN is refused too.
     if (!(number >= 0 && number <= kLastClass) || std::floor(number) != number) {
-      refuse_target(sample, fmt::format("is {}", number));
+      refuse_target(name(), fmt::format("is {}", number));
     }
     return static_cast<std::int64_t>(number);
   }
@@ -58,7 +59,7 @@ std::int64_t class_of_target(const RowLayout& layout, std::span<float> row, std:
   const auto hot = std::ranges::find(numbers, 1.0);
   const bool is_one_hot =
       hot != numbers.end() && std::ranges::count(numbers, 0.0) == static_cast<std::ptrdiff_t>(numbers.size()) - 1;
-  if (!is_one_hot) refuse_target(sample, fmt::format("is a row of {} numbers that is not one-hot", numbers.size()));
+  if (!is_one_hot) refuse_target(name(), fmt::format("is a row of {} numbers that is not one-hot", numbers.size()));
   return hot - numbers.begin();
 }
 
@@ -99,15 +100,17 @@ std::span<float> ClassWeightStage::targets_before(std::span<float> targets) cons
   return targets.first(before().target_words());
 }
 
-void ClassWeightStage::weigh(std::int64_t sample, std::span<float> targets) const {
+void ClassWeightStage::weigh(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                             std::span<float> targets) const {
   const RowLayout& layout = layouts().targets;
+  const auto name = [&] { return name_of_sample(*this, seed, epoch, position); };
   // `targets` holds the row of the stage before, so the class is read from the layout that has the weight at its end.
-  const std::int64_t number = class_of_target(layout, targets, sample);
+  const std::int64_t number = class_of_target(layout, targets, name);
   if (number >= static_cast<std::int64_t>(weights_.size())) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample {} is of class {}, and there are weights for {} classes, numbered from 0; give one "
+                fmt::format("{} is of class {}, and there are weights for {} classes, numbered from 0; give one "
                             "weight for each class",
-                            sample, number, weights_.size()));
+                            name(), number, weights_.size()));
   }
   const float weight = weights_[static_cast<std::size_t>(number)];
   const std::size_t last = layout.arrays().size() - 1;
@@ -121,14 +124,13 @@ void ClassWeightStage::weigh(std::int64_t sample, std::span<float> targets) cons
 void ClassWeightStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position,
                 {.features = destination.features, .targets = targets_before(destination.targets)});
-  // The number in the source is what the user can look up. The position itself changes with each shuffle.
-  weigh(source_position(seed, epoch, position), destination.targets);
+  weigh(seed, epoch, position, destination.targets);
 }
 
 void ClassWeightStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                                     std::span<float> targets) const {
   before().load_targets(seed, epoch, position, targets_before(targets));
-  weigh(source_position(seed, epoch, position), targets);
+  weigh(seed, epoch, position, targets);
 }
 
 void ClassWeightStage::describe(nlohmann::ordered_json& stages) const {
@@ -152,8 +154,8 @@ std::vector<float> balanced_class_weights(const Dataset& data) {
   const std::int64_t all = data.size() - data.padding();
   for (std::int64_t position = 0; position < all; ++position) {
     stage.load_targets(0, 0, position, row);
-    const auto number =
-        static_cast<std::size_t>(class_of_target(stage.layouts().targets, row, stage.source_position(0, 0, position)));
+    const auto name = [&] { return name_of_sample(stage, 0, 0, position); };
+    const auto number = static_cast<std::size_t>(class_of_target(stage.layouts().targets, row, name));
     // Bounded by kLastClass, so a target that is not a class cannot take all memory.
     if (number >= samples_of.size()) samples_of.resize(number + 1);
     ++samples_of[number];

@@ -25,15 +25,15 @@ class ClassWeightStage : public ChainedStage {
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   StageKind kind() const override { return StageKind::class_weights; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
   std::span<float> targets_before(std::span<float> targets) const;
-  void weigh(std::int64_t sample, std::span<float> targets) const;
+  void weigh(std::uint64_t seed, std::int64_t epoch, std::int64_t position, std::span<float> targets) const;
 
   const std::vector<float> weights_;
 };

@@ -117,6 +117,13 @@ std::uint64_t JoinedStage::seed_of_part(std::uint64_t seed, std::size_t part) {
   return seed + part * 0x9E3779B97F4A7C15U;
 }
 
+std::optional<SampleOrigin> JoinedStage::named_origin(std::size_t part, std::uint64_t seed, std::int64_t epoch,
+                                                      std::int64_t position) const {
+  const SampleOrigin origin = parts_[part]->origin(seed_of_part(seed, part), epoch, position);
+  // Only messages ask, so the text may be made twice.
+  return origin.stage->place(origin.position).empty() ? std::nullopt : std::optional(origin);
+}
+
 void JoinedStage::describe(nlohmann::ordered_json& stages) const {
   nlohmann::ordered_json parts = nlohmann::ordered_json::array();
   for (const auto& part : parts_) {
@@ -155,6 +162,11 @@ void AlternatingStage::load_targets(std::uint64_t seed, std::int64_t epoch, std:
                                     std::span<float> targets) const {
   const SampleOfPart place = place_of(position);
   part(place.part).load_targets(seed_of_part(seed, place.part), epoch, place.position, targets);
+}
+
+SampleOrigin AlternatingStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  const SampleOfPart place = place_of(position);
+  return named_origin(place.part, seed, epoch, place.position).value_or(SampleOrigin{this, position});
 }
 
 PositionSet AlternatingStage::reach(const PositionSet& positions, std::size_t parent) const {
@@ -229,6 +241,14 @@ void ZipStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t positio
     input = copy_arrays(of_part.inputs, inputs, layouts().inputs, destination.features, input);
     target = copy_arrays(of_part.targets, targets, layouts().targets, destination.targets, target);
   }
+}
+
+// The first part that has a name for its sample: a picture says more than the number of its label.
+SampleOrigin ZipStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  for (std::size_t index = 0; index < this->parts(); ++index) {
+    if (const auto named = named_origin(index, seed, epoch, position)) return *named;
+  }
+  return {this, position};
 }
 
 void ZipStage::expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/stages/stage.h"
@@ -14,7 +15,6 @@ class JoinedStage : public Stage {
  public:
   std::vector<const Stage*> parents() const override;
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  protected:
@@ -26,6 +26,9 @@ class JoinedStage : public Stage {
   std::size_t parts() const { return parts_.size(); }
   // Two parts may have stages of one number, whose draws would be the same. So each part has a seed of its own.
   static std::uint64_t seed_of_part(std::uint64_t seed, std::size_t part);
+  // The origin of a sample of a part, if that has a name for it. A number alone would not say of which part it is.
+  std::optional<SampleOrigin> named_origin(std::size_t part, std::uint64_t seed, std::int64_t epoch,
+                                           std::int64_t position) const;
 
  private:
   Parts parts_;
@@ -38,6 +41,7 @@ class AlternatingStage : public JoinedStage {
   void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t parent) const override;
 
  protected:
@@ -83,6 +87,7 @@ class ZipStage : public JoinedStage {
   explicit ZipStage(Parts parts);
   StageKind kind() const override { return StageKind::zip; }
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
 };
 

@@ -20,8 +20,8 @@ class MapStage : public ChainedStage {
     before().expect(seed, epoch, position);
   }
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::map; }
@@ -44,8 +44,8 @@ class ArrayMapStage : public ChainedStage {
     before().expect(seed, epoch, position);
   }
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::map; }
@@ -68,8 +68,8 @@ class InputMapStage : public ChainedStage {
     before().expect(seed, epoch, position);
   }
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override {
@@ -97,8 +97,8 @@ class FeatureMapStage : public ChainedStage {
     before().expect(seed, epoch, position);
   }
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position);
   }
   // Targets do not depend on the function, so it need not be called.
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,

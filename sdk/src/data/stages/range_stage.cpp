@@ -16,9 +16,9 @@ void RangeStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posit
   before().load(seed, epoch, first_ + position, destination);
 }
 
-std::int64_t RangeStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+SampleOrigin RangeStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
   // The epoch stays: take() and skip() after a shuffle take other samples in each epoch.
-  return before().source_position(seed, epoch, first_ + position);
+  return before().origin(seed, epoch, first_ + position);
 }
 
 // A range moves positions and neither adds nor loses any, so the answer is exact.

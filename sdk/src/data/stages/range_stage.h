@@ -16,7 +16,7 @@ class RangeStage : public ChainedStage {
     before().expect(seed, epoch, first_ + position);
   }
   const Stage* source() const override { return before().source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t) const override;
   void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
                     std::span<float> targets) const override;

@@ -45,8 +45,8 @@ void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   before().load(seed, round_of(epoch, position), position % before().size(), destination);
 }
 
-std::int64_t RepeatStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().source_position(seed, round_of(epoch, position), position % before().size());
+SampleOrigin RepeatStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().origin(seed, round_of(epoch, position), position % before().size());
 }
 
 PositionSet RepeatStage::reach(const PositionSet& positions, std::size_t) const {

@@ -16,7 +16,7 @@ class RepeatStage : public ChainedStage {
     before().expect(seed, round_of(epoch, position), position % before().size());
   }
   const Stage* source() const override { return before().source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t) const override;
   StageKind kind() const override { return StageKind::repeat; }
   void describe(nlohmann::ordered_json& stages) const override;

@@ -49,8 +49,8 @@ void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t pos
   before().load(seed, epoch, position_before(seed, epoch, position), destination);
 }
 
-std::int64_t ShuffleStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().source_position(seed, epoch, position_before(seed, epoch, position));
+SampleOrigin ShuffleStage::origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().origin(seed, epoch, position_before(seed, epoch, position));
 }
 
 // Each window that contains one of the positions, as a whole.

@@ -17,7 +17,7 @@ class ShuffleStage : public ChainedStage {
     before().expect(seed, epoch, position_before(seed, epoch, position));
   }
   const Stage* source() const override { return before().source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   PositionSet reach(const PositionSet& positions, std::size_t) const override;
   bool is_same_in_all_epochs() const override { return false; }
   StageKind kind() const override { return StageKind::shuffle; }

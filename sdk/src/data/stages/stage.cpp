@@ -3,6 +3,8 @@
 
 #include "data/stages/stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -88,6 +90,14 @@ bool has_stage(const Stage& last, StageKind kind) {
   const std::vector<const Stage*> parents = last.parents();
   return last.kind() == kind ||
          std::ranges::any_of(parents, [&](const Stage* parent) { return has_stage(*parent, kind); });
+}
+
+std::string name_of_sample(const Stage& last, std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
+  const SampleOrigin origin = last.origin(seed, epoch, position);
+  const std::string place = origin.stage->place(origin.position);
+  // The origin of a window is that of its first sample.
+  return fmt::format("sample {}{}{}", origin.position, place.empty() ? "" : fmt::format(" ({})", place),
+                     has_stage(last, StageKind::window) ? " and those joined with it" : "");
 }
 
 SkippedSamples skipped_by(std::span<const Stage* const> last) {

@@ -65,6 +65,14 @@ inline SampleLayouts plain_layouts(Shape features, Shape targets) {
           .targets = RowLayout({{.name = {}, .shape = std::move(targets)}})};
 }
 
+class Stage;
+
+// Where a sample comes from: a first stage, and the position in it.
+struct SampleOrigin {
+  const Stage* stage = nullptr;
+  std::int64_t position = 0;
+};
+
 // The base class of sources and of the stages that follow them.
 class Stage {
  public:
@@ -95,9 +103,15 @@ class Stage {
   // The first stage if all later ones only select and order its samples; null if one of them changes
   // samples or joins those of several data sets.
   virtual const Stage* source() const = 0;
-  // The position in the first stage of the sample that load() returns or changes. If there are several first
-  // stages, the position itself.
-  virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  // The first stage of the sample that load() returns or changes, and the position there. Where several data sets are
+  // joined, it is a stage of one of them only if that stage has a name for its samples, and the joining stage
+  // otherwise.
+  virtual SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+    return origin(seed, epoch, position).position;
+  }
+  // What an origin() calls the sample besides its number, for messages: "\"houses.csv\", line 17"; empty: nothing.
+  virtual std::string place(std::int64_t /*position*/) const { return {}; }
   // The stages before this one: none of a source, and several if it joins data sets.
   virtual std::vector<const Stage*> parents() const { return {}; }
   // Whether load() writes the same bits for each seed and epoch.
@@ -134,7 +148,7 @@ class Stage {
 class SourceStage : public Stage {
  public:
   const Stage* source() const final { return this; }
-  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const final { return position; }
+  SampleOrigin origin(std::uint64_t, std::int64_t, std::int64_t position) const final { return {this, position}; }
   StageKind kind() const final { return StageKind::source; }
 
  protected:
@@ -177,6 +191,10 @@ inline bool mixes_samples(StageKind kind) {
 }
 // The function that made such a stage at `last` or before it, for messages: "shuffle()". Null if there is none.
 const char* mixing_stage(const Stage& last);
+
+// A sample of `last` as a user can look it up, whatever order it has in this epoch: "sample 15 (\"houses.csv\", line
+// 17)".
+std::string name_of_sample(const Stage& last, std::uint64_t seed, std::int64_t epoch, std::int64_t position);
 
 // What all skip_bad() stages at these stages or before them left out. A stage that several of them share counts once.
 SkippedSamples skipped_by(std::span<const Stage* const> last);

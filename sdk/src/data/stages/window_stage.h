@@ -17,8 +17,8 @@ class WindowStage : public ChainedStage {
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
   void expect(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   const Stage* source() const override { return nullptr; }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before().source_position(seed, epoch, position * options_.shift);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().origin(seed, epoch, position * options_.shift);
   }
   PositionSet reach(const PositionSet& positions, std::size_t parent) const override;
   StageKind kind() const override { return StageKind::window; }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "data/stages/range_stage.h"
@@ -179,20 +180,49 @@ bool TableEncoding::has_ids() const {
 
 namespace {
 
-// All samples of a table, with what was left out of its file.
+// What stays of a table once its cells are numbers: where its rows come from. A Table would keep the memory of all
+// cells.
+class RowPlaces {
+ public:
+  explicit RowPlaces(const Table& table) {
+    const TableData& data = table.data();
+    places_.path = data.path;
+    for (std::int64_t row = 0; row < table.rows(); ++row) {
+      const std::int64_t in_data = table.data_row(row);
+      if (data.lines.empty()) {
+        rows_.push_back(in_data);
+      } else {
+        places_.lines.push_back(data.lines[static_cast<std::size_t>(in_data)]);
+      }
+    }
+  }
+
+  std::string place(std::int64_t row) const {
+    return places_.place(rows_.empty() ? row : rows_[static_cast<std::size_t>(row)]);
+  }
+
+ private:
+  TableData places_;                // without columns
+  std::vector<std::int64_t> rows_;  // of a file without lines: rows of the file
+};
+
+// All samples of a table.
 class TableRowsStage final : public Stage {
  public:
-  // It has the number of the stage before: what follows draws the same as for a file without such lines.
+  // It has the number, the source and the description of the stage before, so that it changes no bit.
   TableRowsStage(std::shared_ptr<const Stage> before, const Table& table)
-      : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)), table_(table) {}
+      : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)), places_(table) {
+    if (table.skipped_rows().count > 0) with_skipped_ = table;
+  }
 
   std::vector<const Stage*> parents() const override { return {before_.get()}; }
   const Stage* source() const override { return before_->source(); }
-  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
-    return before_->source_position(seed, epoch, position);
+  SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return {this, before_->source_position(seed, epoch, position)};
   }
+  std::string place(std::int64_t position) const override { return places_.place(position); }
   StageKind kind() const override { return StageKind::range; }
-  const SkippedSamples* skipped() const override { return &table_.skipped_rows(); }
+  const SkippedSamples* skipped() const override { return with_skipped_ ? &with_skipped_->skipped_rows() : nullptr; }
   void describe(nlohmann::ordered_json& stages) const override { before_->describe(stages); }
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override {
     before_->load(seed, epoch, position, destination);
@@ -204,12 +234,11 @@ class TableRowsStage final : public Stage {
 
  private:
   std::shared_ptr<const Stage> before_;
-  Table table_;
+  RowPlaces places_;
+  std::optional<Table> with_skipped_;  // the parts of a table share what was left out of its file, so it counts once
 };
 
-// A file without such lines keeps the plain source, whose arrays can be pinned as they are.
-Dataset with_skipped_rows(const Dataset& samples, const Table& table) {
-  if (table.skipped_rows().count == 0) return samples;
+Dataset with_places(const Dataset& samples, const Table& table) {
   return Dataset(std::make_shared<TableRowsStage>(samples.last_stage(), table));
 }
 
@@ -220,12 +249,12 @@ Dataset TableEncoder::dataset(const Table& table) const {
   Tensor targets = target_tensor(table, *encoding_);
   // One array of f32 for both keeps the plain source, whose arrays can be pinned as they are.
   if (!encoding_->has_ids()) {
-    return with_skipped_rows(from_tensors(std::move(inputs[0].tensor), std::move(targets)), table);
+    return with_places(from_tensors(std::move(inputs[0].tensor), std::move(targets)), table);
   }
   std::vector<NamedTensor> outputs;
   outputs.push_back({.name = encoding_->targets.size() == 1 ? encoding_->targets[0].column : "targets",
                      .tensor = std::move(targets)});
-  return with_skipped_rows(from_tensors(std::move(inputs), std::move(outputs)), table);
+  return with_places(from_tensors(std::move(inputs), std::move(outputs)), table);
 }
 
 Tensor TableEncoder::features(const Table& table) const {

@@ -85,8 +85,10 @@ std::optional<std::string> problem_of_input(const ArraySpec& given, const std::v
   const ArraySpec& wanted = inputs[index];
   const std::string which = inputs.size() == 1 ? "" : fmt::format(" for input \"{}\"", wanted.name);
   if (given.shape != wanted.shape) {
-    return fmt::format("has samples of shape {}{}, the model takes {}", given.shape.to_string(), which,
-                       wanted.shape.to_string());
+    return fmt::format(
+        "has samples of shape {}{}, the model takes {}; give the samples that shape, for example by map(), or declare "
+        "the model's input with theirs",
+        given.shape.to_string(), which, wanted.shape.to_string());
   }
   if (given.dtype == wanted.dtype) return std::nullopt;
   return fmt::format(
@@ -243,7 +245,10 @@ void require_fitting_inputs(const Dataset& data, const Trainable& trainable, con
   };
   require(data.batch_size() > 0, "has no batch size: end it with batch(n)");
   // With drop_remainder, fewer samples than a batch leave nothing to train on, and fit() would end at once.
-  require(data.batches() > 0, fmt::format("has no whole batch: it has {} samples", data.size()));
+  require(data.size() > 0, "has no samples; look at its take() and skip(), which left none");
+  require(data.batches() > 0, fmt::format("has {} samples and no whole batch of {}; make batches smaller, or leave out "
+                                          "drop_remainder",
+                                          data.size(), data.batch_size()));
   const std::vector<ArraySpec> inputs = trainable.inputs();
   require(data.inputs().size() == inputs.size(),
           fmt::format("has {} inputs, the model takes {}{}", data.inputs().size(), inputs.size(), list_of(inputs)));

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "data/batches/sample_places.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/context/other_choices.h"
@@ -251,14 +252,12 @@ bool FitCourse::make_step() {
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
   const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
   StepRunner& runner = *training_.runner;
-  StepRunner::Outcome outcome;
-  if (options.checked_shards > 0) {
-    outcome = CheckedStep(runner, options).train(*batch, state.step);
-  } else {
+  const StepRunner::Outcome outcome = naming_sample_of(plan_.data(), training_.context->seed, *batch, [&] {
+    if (options.checked_shards > 0) return CheckedStep(runner, options).train(*batch, state.step);
     StepArithmetic arithmetic(runner, *batch, state.step, options);
     WatchedStep watched = arithmetic.watched();
-    outcome = carry_out(watched);
-  }
+    return carry_out(watched);
+  });
   session_.count_step(record(), *batch, outcome, plan_);
   logs_ = session_.end_step(record(), *context_);
   is_step_open_ = true;

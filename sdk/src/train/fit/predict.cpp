@@ -9,6 +9,7 @@
 
 #include "data/batches/batch_loader.h"
 #include "data/batches/padded_batches.h"
+#include "data/batches/sample_places.h"
 #include "holdfast/base/error.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/session.h"
@@ -132,7 +133,8 @@ void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& s
     const std::optional<Batch> batch = loader->next();
     if (!batch) return;
     outputs.resize(static_cast<std::size_t>(batch->samples) * floats_of_outputs(training_.trainable));
-    training_.runner->predict(*batch, training_.state.step, outputs);
+    naming_sample_of(data, training_.context->seed, *batch,
+                     [&] { training_.runner->predict(*batch, training_.state.step, outputs); });
     share_requests();
     BatchOutputs parts(specs, batch->samples);
     std::span<const float> rest = outputs;
@@ -169,15 +171,15 @@ void Trainer::Session::predict_alone(const Dataset& data, const PredictionSink& 
     BatchOutputs parts(specs, batch.samples);
     for (const ShardSlice& shard : batch.shards) {
       outputs.resize(static_cast<std::size_t>(shard.samples) * floats_of_outputs(training_.trainable));
-      training_.trainable.predict({.seed = context.seed,
-                                   .step = training_.state.step,
-                                   .first_sample = shard.first_sample,
-                                   .samples = shard.samples,
-                                   .batch_samples = batch.samples,
-                                   .features = shard.features,
-                                   .targets = {},
-                                   .input_layout = batch.input_layout()},
-                                  outputs);
+      const ShardBatch samples = {.seed = context.seed,
+                                  .step = training_.state.step,
+                                  .first_sample = shard.first_sample,
+                                  .samples = shard.samples,
+                                  .batch_samples = batch.samples,
+                                  .features = shard.features,
+                                  .targets = {},
+                                  .input_layout = batch.input_layout()};
+      naming_sample_of(data, context.seed, batch, [&] { training_.trainable.predict(samples, outputs); });
       parts.take(shard.first_sample, shard.samples, outputs);
     }
     training_.enter(TrainingPhase::callbacks);

@@ -15,7 +15,7 @@
 #include "core/json_object.h"
 #include "core/json_text.h"
 #include "core/tensor_rows.h"
-#include "data/stages/stage.h"
+#include "data/batches/sample_places.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/shown_text.h"
@@ -355,7 +355,9 @@ Logs Trainer::Session::evaluate_once(const Dataset& data, Weights weights) {
     training_.enter(TrainingPhase::reading_data);
     const std::optional<Batch> batch = loader->next();
     if (!batch) break;
-    const StepRunner::Outcome outcome = training_.runner->evaluate(*batch, training_.state.step);
+    const StepRunner::Outcome outcome = naming_sample_of(data, training_.context->seed, *batch, [&] {
+      return training_.runner->evaluate(*batch, training_.state.step);
+    });
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += outcome.sums[i];
     add_divisors(outcome.divisors, divisors);
     samples += batch->has_weights() ? outcome.weight : static_cast<double>(batch->samples);

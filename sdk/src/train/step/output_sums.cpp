@@ -262,12 +262,22 @@ void OutputSums::check_labels(std::int64_t samples) {
   try {
     backend_.device_kernels()->check();
   } catch (const SampleError& error) {
-    // The device does not say of which output the row is.
-    if (evaluation_.outputs().size() > 1) throw;
-    const Shape& output = evaluation_.outputs()[0].spec.shape;
-    throw with_position(error,
-                        rows_of(evaluation_, {.samples = samples}, 0, evaluation_.loss(0).get()->position_axes(output)),
-                        samples);
+    // The device does not say of which output the row is. If outputs have other rows, the sample is not known.
+    std::optional<Rows> found;
+    for (std::size_t output = 0; output < evaluation_.outputs().size(); ++output) {
+      compute::LossShape kernel;
+      const Loss& loss = *evaluation_.loss(output).get();
+      if (!loss.describe_kernel(kernel) || kernel.kind != compute::LossKind::sparse_categorical_crossentropy) continue;
+      const std::size_t axes = loss.position_axes(evaluation_.outputs()[output].spec.shape);
+      const Rows rows = rows_of(evaluation_, {.samples = samples}, output, axes);
+      if (found && found->count() != rows.count()) {
+        const std::string name = fmt::format("row {} of the targets of some output", error.sample());
+        throw Error(error.code(), error.renamed(name, error.sample()).what());
+      }
+      found = rows;
+    }
+    HOLDFAST_ASSERT(found.has_value());
+    throw with_position(error, *found, samples);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/worker_pool.h"
-#include "data/batches/batch_loader.h"
+#include "data/batches/sample_places.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -56,7 +56,7 @@ void compute_on_each(const Replica::Context& context, Trainable& trainable, cons
   const ShardSlice& slice = loaded.batch().shards.front();
   if (slice.samples == 0) return;
   // Each worker has kernels and memory of its own.
-  WorkerPool(workers).run(workers, [&](int, int worker) {
+  const auto compute = [&](int, int worker) {
     compute_shard(trainable,
                   {.worker = worker,
                    .seed = context.seed,
@@ -69,7 +69,8 @@ void compute_on_each(const Replica::Context& context, Trainable& trainable, cons
                    .target_layout = loaded.batch().target_layout(),
                    .has_sample_weights = loaded.batch().has_weights()},
                   what);
-  });
+  };
+  naming_sample_of(data, context.seed, loaded.batch(), [&] { WorkerPool(workers).run(workers, compute); });
 }
 
 }  // namespace

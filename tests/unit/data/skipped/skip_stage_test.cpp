@@ -6,8 +6,10 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 #include "holdfast/data/pictures.h"
@@ -209,6 +211,31 @@ TEST_F(SkipBad, RefusesEachIndexThatWasDamaged) {
     }
   }
   EXPECT_TRUE(outcome_of(std::string(200000, '[')));
+}
+
+// The JSON library made sample 1 of -4294967295, of 1.5 and of true.
+TEST_F(SkipBad, RefusesAnIndexWhosePositionsAreOtherNumbers) {
+  const PartlyBad source(9, {1});
+  source.data.skip_bad({.at_most = 1, .index = index()});
+  nlohmann::json whole = nlohmann::json::parse(text_of_index());
+  const nlohmann::json content = nlohmann::json::parse(whole.at("content").get<std::string>());
+  const auto write_with = [&](const nlohmann::json& position) {
+    nlohmann::json changed = content;
+    changed["bad"] = nlohmann::json::array({position});
+    const std::string text = changed.dump();
+    whole["content"] = text;
+    whole["digest"] = digest(std::as_bytes(std::span(text))).hex();
+    std::ofstream(index()) << whole;
+  };
+
+  write_with(1);
+  EXPECT_EQ(source.data.skip_bad({.at_most = 1, .index = index()}).size(), 8);
+  for (const nlohmann::json& position : {nlohmann::json(-4294967295), nlohmann::json(4294967297), nlohmann::json(1.5),
+                                         nlohmann::json(1.0), nlohmann::json(true), nlohmann::json("1")}) {
+    write_with(position);
+    EXPECT_EQ(code_thrown_by([&] { source.data.skip_bad({.at_most = 1, .index = index()}); }), ErrorCode::invalid_file)
+        << position;
+  }
 }
 
 }  // namespace holdfast

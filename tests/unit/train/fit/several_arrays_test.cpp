@@ -1,7 +1,13 @@
 // Trainings of models with several inputs and outputs, typed data and sample weights. Bits are compared exactly.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "holdfast/base/error.h"
 #include "support/temporary_folder.h"
@@ -12,8 +18,11 @@
 namespace holdfast {
 namespace {
 
+using testing::AllOf;
 using testing::DoubleNear;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::int64_t kSamples = 45;
 
@@ -348,6 +357,97 @@ TEST(WrongSamples, AreNamedWithTheirPosition) {
     EXPECT_THAT(sentence_thrown_by([&] { trainer.fit((has_weights ? weighted : data).batch(8)); }),
                 HasSubstr("sample 5 of 8 in step 2 at position 3 has the class label 2"));
   }
+}
+
+// A file of 45 rows whose column "kind" has one of three values, and in row 21, which is line 23, a fourth.
+class RowsOfKinds {
+ public:
+  RowsOfKinds() : path_(folder_ / "kinds.csv") {
+    std::ofstream file(path_);
+    file << "number,kind\n";
+    for (int row = 0; row < kSamples; ++row) file << row << ',' << (row == 21 ? 'z' : "abc"[row % 3]) << '\n';
+  }
+
+  Dataset classes() const { return data({.targets = {"kind"}}); }
+  Dataset ids() const { return data({.targets = {"number"}, .ids = {"kind"}}); }
+  // Where the wrong row is.
+  std::string place() const { return fmt::format("sample 21 (\"{}\", line 23) of the data set: sample ", path_); }
+
+ private:
+  Dataset data(const TableEncoderOptions& options) const {
+    const Table table = read_csv(path_);
+    return TableEncoder::fit(table, options).dataset(table).shuffle();
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_;
+};
+
+using Call = std::function<void(Trainer&, const Dataset&)>;
+
+TEST(WrongSamples, AreNamedByTheirRowOfTheFileWhateverTheirBatch) {
+  const RowsOfKinds rows;
+  const auto of_label = [&](const std::string& batch) {
+    return AllOf(StartsWith(rows.place()),
+                 EndsWith(batch + " has the class label 3; the model has 3 classes, so labels are the whole numbers 0 "
+                                  "to 2"));
+  };
+  const auto sentence_of = [&](const Call& call) {
+    Replica replica = Replica::alone({.shards = 4});
+    Trainer trainer(replica, Sequential{Input{1}, Dense{3}}, SGD(0.0F),
+                    SparseCategoricalCrossentropy({.from_logits = true}), {SparseCategoricalAccuracy{}});
+    return sentence_thrown_by([&] { call(trainer, rows.classes()); });
+  };
+
+  for (const std::int64_t batch : {1, 4, 45}) {
+    const auto fit = [&](Trainer& trainer, const Dataset& data) { trainer.fit(data.batch(batch)); };
+    const auto evaluate = [&](Trainer& trainer, const Dataset& data) { trainer.evaluate(data.batch(batch)); };
+    EXPECT_THAT(sentence_of(fit), AllOf(of_label(""), HasSubstr(" in step ")));
+    EXPECT_THAT(sentence_of(evaluate), of_label(" of a batch evaluated after step 0"));
+  }
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) { trainer.fit(data.batch(3), {.accumulate = 2}); }),
+              of_label(""));
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) {
+                trainer.fit(data.batch(5, {.pad_remainder = true}), {.epochs = 9, .steps_per_epoch = 2});
+              }),
+              of_label(""));
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) {
+                trainer.fit(data.batch(9), {.check_gradients = {.every = 1, .shards = 1}});
+              }),
+              of_label(""));
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) {
+                for (const TrainingStep& step : trainer.steps(data.batch(8))) EXPECT_GE(step.context.step(), 0);
+              }),
+              of_label(""));
+  EXPECT_THAT(
+      sentence_of([](Trainer& trainer, const Dataset& data) {
+        trainer.fit(from_tensors(Tensor(Shape{4, 1}), Tensor(Shape{4})).batch(4), {.validation = data.batch(8)});
+      }),
+      of_label(" of 8 of a batch evaluated after step 1"));
+}
+
+TEST(WrongSamples, AreNamedByTheirRowOfTheFileInAPrediction) {
+  const RowsOfKinds rows;
+  const Value kind = input({1}, {.dtype = DType::i32});
+  // One row too few.
+  const Model model({kind}, {Dense{1}(Flatten{}(Embedding{3, 2}(kind)))});
+  const auto sentence_of = [&](const Call& call) {
+    Replica replica = Replica::alone();
+    Trainer trainer(replica, model, SGD(0.1F), MeanSquaredError{});
+    return sentence_thrown_by([&] { call(trainer, rows.ids().batch(8)); });
+  };
+  const std::string problem =
+      " has the id 3 at position 0, which is not in [0, 3), the rows of its table; make the "
+      "table larger or map such ids to one that it has";
+
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) { trainer.predict(data); }),
+              AllOf(StartsWith(rows.place()), EndsWith(" of 8 predicted after step 0" + problem)));
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) {
+                trainer.predict(data, [](std::int64_t, const std::vector<Tensor>&) {});
+              }),
+              AllOf(StartsWith(rows.place()), EndsWith(" of 8 predicted after step 0" + problem)));
+  EXPECT_THAT(sentence_of([](Trainer& trainer, const Dataset& data) { trainer.fit(data); }),
+              AllOf(StartsWith(rows.place()), EndsWith(problem)));
 }
 
 TEST(SeveralOutputs, NeedALossEach) {

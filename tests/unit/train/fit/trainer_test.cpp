@@ -10,6 +10,7 @@
 
 #include "holdfast/base/error.h"
 #include "support/thread_replica.h"
+#include "support/thrown.h"
 #include "unit/train/support/played_callbacks.h"
 #include "unit/train/support/played_supervision.h"
 #include "unit/train/support/small_training.h"
@@ -96,12 +97,28 @@ TEST(Trainer, SaysWhatIsWrongWithADataSet) {
   Replica replica = Replica::alone();
   Trainer trainer(replica, small_model(), SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));
 
-  EXPECT_THROW(trainer.fit(small_data()), Error);
-  EXPECT_THROW(trainer.fit(small_data(5).batch(10, {.drop_remainder = true})), Error);
-  EXPECT_THROW(trainer.fit(from_tensors(Tensor(Shape{4, 7}), Tensor(Shape{4})).batch(2)), Error);
-  EXPECT_THROW(trainer.fit(from_tensors(Tensor(Shape{4, 6, 6, 1}), Tensor(Shape{4, 2})).batch(2)), Error);
-  EXPECT_THROW(trainer.fit(small_data().batch(10), {.epochs = 0}), Error);
-  EXPECT_THROW(trainer.predict(Tensor(Shape{2, 5})), Error);
+  const auto sentence_of_fit = [&](const Dataset& data) { return sentence_thrown_by([&] { trainer.fit(data); }); };
+  const Dataset rows_of_seven = from_tensors(Tensor(Shape{4, 7}), Tensor(Shape{4}));
+  const Dataset rows_of_targets = from_tensors(Tensor(Shape{4, 6, 6, 1}), Tensor(Shape{4, 2}));
+
+  EXPECT_EQ(sentence_of_fit(small_data()), "the data set given to fit() has no batch size: end it with batch(n)");
+  EXPECT_EQ(sentence_of_fit(small_data().take(0).batch(10)),
+            "the data set given to fit() has no samples; look at its take() and skip(), which left none");
+  EXPECT_EQ(sentence_of_fit(small_data(5).batch(10, {.drop_remainder = true})),
+            "the data set given to fit() has 5 samples and no whole batch of 10; make batches smaller, or leave out "
+            "drop_remainder");
+  EXPECT_EQ(sentence_of_fit(rows_of_seven.batch(2)),
+            "the data set given to fit() has samples of shape [7], the model takes [6, 6, 1]; give the samples that "
+            "shape, for example by map(), or declare the model's input with theirs");
+  EXPECT_EQ(sentence_of_fit(rows_of_targets.batch(2)),
+            "the data set given to fit() has targets of shape [2] a sample, the loss takes []: pass a tensor of shape "
+            "[n], not [n, 2]. It takes one number a sample, the class; one-hot rows are for CategoricalCrossentropy");
+  EXPECT_EQ(sentence_thrown_by([&] { trainer.fit(small_data().batch(10), {.epochs = 0}); }),
+            "fit() of 0 epochs: there must be at least 1");
+  EXPECT_EQ(sentence_thrown_by([&] {
+              trainer.predict(Tensor(Shape{2, 5}));
+            }),
+            "predict() takes a batch of samples, [n, 6, 6, 1], not [2, 5]");
 }
 
 TEST(Trainer, RefusesCallbacksOfOneName) {

@@ -6,12 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/catalogue.h"
+#include "support/folders.h"
+#include "support/program.h"
+#include "support/thrown.h"
 
 namespace holdfast {
 namespace {
@@ -224,6 +228,20 @@ TEST(TrainState, NamesEachChoiceThatDiffersWithBothValues) {
 }
 
 // A missing value was written as the text "absent", which a value may be too.
+TEST(TrainState, IsRefusedInTheWordsThatTheGuideShows) {
+  std::string page = read_file(source_folder() + "/docs/guide/editing.md");
+  std::ranges::replace(page, '\n', ' ');
+  TrainState saved = example();
+  saved.configuration = R"({"optimizer":{"learning_rate":0.002,"name":"adam"}})";
+  TrainState now = example();
+  now.configuration = R"({"optimizer":{"learning_rate":0.01,"name":"adam"}})";
+
+  const std::string sentence =
+      sentence_thrown_by([&] { require_same_choices(saved, now, "r/savepoint-0000000016.h5"); });
+
+  EXPECT_THAT(page, HasSubstr("training ended: " + sentence + " (in replica 0)"));
+}
+
 TEST(TrainState, TellsAMissingChoiceFromOneThatIsAnyText) {
   TrainState saved = example(), now = saved;
   saved.configuration = R"({"name":"absent"})";

@@ -35,10 +35,10 @@ Value block(const Value& x) {
 
 }  // namespace
 
-Model measured_gpt() {
+Model measured_gpt(std::int64_t vocabulary) {
   constexpr std::int64_t kLength = 128;
   const Value ids = input({kLength}, {.dtype = DType::i32});
-  const ReversibleEmbedding words{kWords, kWidth, {.initializer = Initializer::random_normal(0, 0.02F)}};
+  const ReversibleEmbedding words{vocabulary, kWidth, {.initializer = Initializer::random_normal(0, 0.02F)}};
   const Value vectors = words(ids);
   Value x = vectors + PositionEmbedding{kLength, {.initializer = Initializer::random_normal(0, 0.02F)}}(vectors);
   for (int i = 0; i < 4; ++i) x = block(x);
@@ -52,12 +52,12 @@ Model measured_lstm() {
   return Model(ids, Dense{kWords}(x));
 }
 
-Dataset measured_words(std::int64_t length, std::int64_t batch) {
+Dataset measured_words(std::int64_t length, std::int64_t batch, std::int64_t vocabulary) {
   Tensor words(Shape{kBatches * batch, length}, DType::i32);
   Tensor next(Shape{kBatches * batch, length}, DType::i32);
   Noise random;
   for (std::int32_t& id : words.elements<std::int32_t>()) {
-    id = static_cast<std::int32_t>(random.next() * static_cast<float>(kWords));
+    id = static_cast<std::int32_t>(random.next() * static_cast<float>(vocabulary));
   }
   for (std::int64_t i = 0; i < kBatches * batch; ++i) {
     for (std::int64_t j = 0; j < length; ++j) {

@@ -1,6 +1,6 @@
 // train_program --model mlp|lenet5|gpt|lstm [--optimizer adam|sgd] [--steps 20] [--batch 128] [--threads 1] [--shards
-// 1]: trains some steps in one process, through fit(), with data loading. bench/train measures it next to its peers.
-// Models of sequences are trained with AdamW.
+// 1] [--words 512] [--positions_at_once 0]: trains some steps in one process, through fit(), with data loading.
+// bench/train measures it next to its peers. Models of sequences are trained with AdamW.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -25,6 +25,8 @@ struct Arguments {
   std::int64_t batch = 128;
   int threads = 1;
   int shards = 1;
+  std::int64_t words = 512;
+  std::int64_t positions_at_once = 0;
 };
 
 // The time from the end of one step to that of the next. The first steps also make what is made only once.
@@ -61,12 +63,13 @@ struct Training {
 };
 
 Training training(const Arguments& arguments) {
-  const auto of_classes = std::make_shared<SparseCategoricalCrossentropy>(CrossentropyOptions{.from_logits = true});
+  const auto of_classes = std::make_shared<SparseCategoricalCrossentropy>(
+      CrossentropyOptions{.from_logits = true, .positions_at_once = arguments.positions_at_once});
   if (arguments.model == "gpt" || arguments.model == "lstm") {
     const bool is_gpt = arguments.model == "gpt";
-    return {is_gpt ? measured_gpt() : measured_lstm(),
+    return {is_gpt ? measured_gpt(arguments.words) : measured_lstm(),
             std::make_shared<AdamW>(AdamWOptions{.learning_rate = 3e-4F, .weight_decay = 0.1F}), of_classes,
-            measured_words(is_gpt ? 128 : 64, arguments.batch)};
+            is_gpt ? measured_words(128, arguments.batch, arguments.words) : measured_words(64, arguments.batch)};
   }
   const bool is_mlp = arguments.model == "mlp";
   std::shared_ptr<const Optimizer> optimizer = std::make_shared<Adam>(is_mlp ? 1e-4F : 1e-3F);
@@ -100,6 +103,9 @@ int main(int argc, char** argv) try {
   app.add_option("--batch", arguments.batch, "samples a step")->check(CLI::PositiveNumber);
   app.add_option("--threads", arguments.threads, "threads of a shard")->check(CLI::PositiveNumber);
   app.add_option("--shards", arguments.shards, "parts of each batch")->check(CLI::PositiveNumber);
+  app.add_option("--words", arguments.words, "ids of gpt")->check(CLI::PositiveNumber);
+  app.add_option("--positions_at_once", arguments.positions_at_once, "of the loss of classes; 0: all")
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   train(arguments);
   return 0;

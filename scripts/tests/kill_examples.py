@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Kills the examples `residual`, `two_towers` and `custom_layer` at drawn steps, on 1, 2 and 4 replicas, and compares
-the report of each run (digest of the weights, results, steps) with that of an undisturbed run on one replica.
+"""Kills the examples `residual`, `two_towers`, `custom_layer` and `text` at drawn steps, on 1, 2 and 4 replicas, and
+compares the report of each run (digest of the weights, results, steps) with that of an undisturbed run on one replica.
 
     scripts/tests/kill_examples.py [--kills 20] [--steps 60] [--seed 1] [--build build/release] [EXAMPLE...]
 
 `residual` has batch normalization. `two_towers` has dropout, several inputs and outputs, and samples of weight 0 that
-are spread unevenly over the shards. `custom_layer` has a layer of its own.
+are spread unevenly over the shards. `custom_layer` has a layer of its own. `text` has attention and a tied table
+("text-gpt"), or recurrent layers ("text-lstm").
 
 Each example gets so many kills on each number of replicas, one a run, at a step, a rank and a point of the step that
 are drawn. In one of eight cases the watchdog is killed, and the same command starts again. A kill counts only if the
@@ -21,7 +22,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-EXAMPLES = ("residual", "two_towers", "custom_layer")
+EXAMPLES = {
+    "residual": ("residual",),
+    "two_towers": ("two_towers",),
+    "custom_layer": ("custom_layer",),
+    "text-gpt": ("text", "--model", "gpt"),
+    "text-lstm": ("text", "--model", "lstm"),
+}
 REPLICAS = (1, 2, 4)
 POINTS = ("data", "forward", "backward", "reduce", "before-update", "after-update", "callback")
 LIMIT = 300
@@ -33,7 +40,8 @@ class Run:
 
     def __init__(self, arguments, folder, example, replicas):
         self.folder = folder
-        self.words = [str(Path(arguments.build) / "bin" / example), "--replicas", str(replicas), "--steps",
+        program, *options = EXAMPLES[example]
+        self.words = [str(Path(arguments.build) / "bin" / program), *options, "--replicas", str(replicas), "--steps",
                       str(arguments.steps), "--run-dir", str(folder / "run"), "--report", str(folder / "report.json")]
         folder.mkdir()
 
@@ -73,7 +81,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--build", default="build/release")
-    parser.add_argument("examples", nargs="*", metavar="EXAMPLE")
+    parser.add_argument("examples", nargs="*", metavar="EXAMPLE", help=", ".join(EXAMPLES))
     arguments = parser.parse_args()
     draws = random.Random(arguments.seed)
     work = Path(tempfile.mkdtemp(prefix="kill_examples."))

@@ -245,8 +245,8 @@ std::optional<Json> object_of_axis(const Json& configuration, const std::string&
 // Null where Keras lacks it.
 std::optional<Json> loss_object(const Json& configuration) {
   std::optional<Json> object = object_of_axis(configuration, "keras.losses", kLosses);
-  // Keras sees these sizes in the arrays.
-  for (const char* size : {"classes", "most_labels"}) {
+  // Keras sees these sizes in the arrays, and computes all positions at once.
+  for (const char* size : {"classes", "most_labels", "positions_at_once"}) {
     if (object) (*object)["config"].erase(size);
   }
   return object;

@@ -26,6 +26,7 @@ struct LossShape {
   std::int64_t rows = 0;       // samples, or positions of samples; at least 1
   std::int64_t outputs = 0;    // of a row
   std::int64_t rows_each = 1;  // so many rows, one after another, count by their mean and share a weight
+  std::int64_t first_row = 0;  // the number of the first one, for errors
 };
 
 enum class MetricKind { sparse_categorical_accuracy, categorical_accuracy, binary_accuracy, mean_absolute_error };

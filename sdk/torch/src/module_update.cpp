@@ -12,7 +12,7 @@
 #include "optim/update_pass.h"
 #include "torch_device.h"
 #include "torch_errors.h"
-#include "train/step/output_sums.h"
+#include "train/step/outputs/output_sums.h"
 
 namespace holdfast::torch {
 

@@ -319,6 +319,21 @@ TEST_F(DeviceLabels, AreReportedByTheFirstSample) {
   EXPECT_THAT(text, testing::HasSubstr("10 classes"));
 }
 
+// A loss may be computed some rows at a time.
+TEST_F(DeviceLabels, AreCountedFromTheFirstRow) {
+  const DeviceArray outputs = upload(random_values(1, 4 * kClasses));
+  const DeviceArray labels = upload(Values{3, 3, 11, 3});
+  const DeviceArray sum = upload(Values(1, 99));
+  compute::LossShape shape;
+  ASSERT_TRUE(SparseCategoricalCrossentropy({.from_logits = true}).describe_kernel(shape));
+  shape.rows = 4;
+  shape.outputs = kClasses;
+  shape.first_row = 60;
+  kernels().loss(shape, {outputs.data(), labels.data()}, kScale, nullptr, sum.data());
+
+  EXPECT_THAT(complaint(), testing::HasSubstr("sample 62 of 64"));
+}
+
 TEST_F(DeviceLabels, ThatAreWrongSpoilNoOtherSample) {
   const Evaluation right = evaluate({});
   Evaluation wrong = evaluate({{7, 1000000.0F}});

@@ -75,7 +75,7 @@ const std::vector<std::vector<std::string>> kAlternatives = {
 // folders below them.
 const std::map<std::string, std::set<std::string>> kLibrariesBesideTheSdk = {
     {"sdk/parquet", {"data/tables"}},
-    {"sdk/torch", {"compute", "compute/arithmetic", "optim", "train/step"}},
+    {"sdk/torch", {"compute", "compute/arithmetic", "optim", "train/step", "train/step/outputs"}},
 };
 
 bool is_source(const fs::path& path) {

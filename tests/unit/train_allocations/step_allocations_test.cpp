@@ -115,5 +115,14 @@ TEST(StepAllocations, AreNoneForTwoInputs) {
   expect_no_allocation(trainable, {.features = rows, .targets = labels, .input_layout = &layout});
 }
 
+TEST(StepAllocations, AreNoneForScoresInTiles) {
+  ModelTrainable trainable(Sequential{Input{6}, Dense{5, {.activation = Activation::tanh}}, Dense{9}}, SGD(0.1F),
+                           {SparseCategoricalCrossentropy{{.from_logits = true, .positions_at_once = 3}}},
+                           {SparseCategoricalAccuracy{}});
+  const Floats x = random_floats(kShardSamples * 6), labels = class_labels(9);
+
+  expect_no_allocation(trainable, {.features = x, .targets = labels});
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -388,6 +388,30 @@ TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithPositions) {
   expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], outcomes_of({.replicas = 1}, train)[0]);
 }
 
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithScoresInTiles) {
+  const Tensor x(Shape{2, 2, 3}, {1, 2, 3, 0, 0, 0, 5, 1, 1, 2, 7, 1});
+  const NamedTensor y{"y", Tensor(Shape{2, 2}, {2, 0, 1, 1})};
+  const auto trained = [&](const ThreadRun& run, const Dataset& data, std::optional<std::int64_t> ignored) {
+    return outcomes_of(run, [&](Replica& replica) {
+      Trainer trainer(
+          replica, Sequential{Input{2, 3}, Dense{4, {.activation = Activation::tanh}}, Dense{3}}, SGD(0.1F),
+          SparseCategoricalCrossentropy{{.from_logits = true, .ignore_class = ignored, .positions_at_once = 3}},
+          {SparseCategoricalAccuracy{}, metrics::Perplexity{{.from_logits = true}}});
+      const FitResult fit = trainer.fit(data.batch(2), {.epochs = 3});
+      return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(data.batch(2)),
+                     fit.history};
+    })[0];
+  };
+  for (const Dataset& data : {from_tensors({{"x", x}}, {y}), from_tensors({{"x", x}}, {y}, Tensor(Shape{2}, {2, 0.5F})),
+                              from_tensors({{"x", x}}, {y}, Tensor(Shape{2, 2}, {1, 0, 3, 0.5F}))}) {
+    for (const std::optional<std::int64_t> ignored : {std::optional<std::int64_t>(), {1}}) {
+      const ThreadRun on_device = {.replicas = 1, .shards = 1, .device = "cuda:0"};
+
+      expect_equal(trained(on_device, data, ignored), trained({.replicas = 1, .shards = 1}, data, ignored));
+    }
+  }
+}
+
 TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {
   const Outcome expected = outcomes_of({.replicas = 1}, train_without_parameters)[0];
 

@@ -22,6 +22,13 @@ struct CrossentropyOptions {
   // For class numbers alone: samples or positions with this target, often -1 or 255, have no loss, and the mean is over
   // all others of the batch, as in Keras. The other cross-entropies refuse it.
   std::optional<std::int64_t> ignore_class = {};
+  // For class numbers with from_logits alone: the product that ends the model, its loss and its gradients are computed
+  // for so many positions at a time, so that neither the scores nor their gradient lie in memory whole. For a language
+  // model this is most of the memory of a pass; some hundreds make a step no slower. 0: all positions of a shard at
+  // once. The model has one output, made by a Dense layer without an activation or by reverse() of a
+  // ReversibleEmbedding, and its metrics count positions one by one (Metric::position_axes()). Predictions are whole.
+  // Sums over positions get another order, so other numbers give other bits.
+  std::int64_t positions_at_once = 0;
 };
 
 }  // namespace holdfast

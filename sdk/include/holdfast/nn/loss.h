@@ -91,6 +91,10 @@ class Loss {
   // of the loss are single numbers then. Metrics count them all the same.
   virtual std::optional<float> ignored_target() const { return std::nullopt; }
 
+  // How many positions, or samples without positions, are computed at a time, together with the product that ends the
+  // model; 0: all of a shard. See CrossentropyOptions.
+  virtual std::int64_t positions_at_once() const { return 0; }
+
   // The loss as a function of values, where it is one (value_loss.h); else null. It lives as long as this loss.
   virtual const ValueLoss* as_values() const { return nullptr; }
   // For Holdfast's own losses: describes the kernel of devices that computes this loss, and returns true.

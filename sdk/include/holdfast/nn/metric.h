@@ -78,7 +78,9 @@ class Metric {
   // nobody can say. By default, what is known of Holdfast's own kinds. Override it in a metric of your own.
   virtual std::optional<Best> best() const;
 
-  // As the functions of Loss with these names.
+  // As the functions of Loss with these names. A metric of values need not say it: its sums see samples whole. Where it
+  // says that all axes but the classes are positions, a loss with positions_at_once may have it compute each of them as
+  // a sample.
   virtual std::size_t position_axes(const Shape&) const { return 0; }
   // See Loss.
   virtual bool is_mean_of_elements() const { return false; }

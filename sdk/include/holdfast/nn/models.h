@@ -6,6 +6,7 @@
 //   Trainer trainer(replica, model, AdamW{3e-4F}, SparseCategoricalCrossentropy{{.from_logits = true}});
 //
 // Ids go in as i32 [length] and scores come out as [length, vocabulary], the logits of what follows each position.
+// With a large vocabulary, .positions_at_once = 512 of the loss saves most of the memory of a pass.
 // Tokens::windows() (holdfast/data/tokens.h) and TextEncoder (holdfast/data/text.h) make such data. They are Models
 // like any other: savepoints hold their layers, and their names and parameters are as written below. A model of another
 // form is described with layers, as in sdk/src/nn/models/.

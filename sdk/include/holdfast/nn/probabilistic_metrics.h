@@ -82,6 +82,7 @@ class SparseCategoricalCrossentropy final : public BuiltInMetric {
 
   // What ValueMetric promises.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  std::size_t position_axes(const Shape& output) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<SparseCategoricalCrossentropy>(*this); }
 
  private:
@@ -97,6 +98,7 @@ class Perplexity final : public BuiltInMetric {
   // What ValueMetric promises.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
   double result(std::span<const double> sums, double weight) const override;
+  std::size_t position_axes(const Shape& output) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Perplexity>(*this); }
 
  private:

@@ -12,6 +12,10 @@
 // the host computes the loss then.
 //
 //   SparseCategoricalCrossentropy{{.from_logits = true}}     // after a last layer without an activation
+//
+// A language model has many classes at many positions. With .positions_at_once its scores never lie in memory whole.
+//
+//   SparseCategoricalCrossentropy{{.from_logits = true, .positions_at_once = 256}}
 
 #include "holdfast/nn/crossentropy_options.h"
 #include "holdfast/nn/loss.h"
@@ -20,7 +24,8 @@ namespace holdfast {
 
 class SparseCategoricalCrossentropy : public Loss {
  public:
-  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a label_smoothing.
+  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a label_smoothing, and for
+  // positions_at_once below 0 or without from_logits.
   explicit SparseCategoricalCrossentropy(CrossentropyOptions options = {});
 
   // What Loss promises.
@@ -36,6 +41,7 @@ class SparseCategoricalCrossentropy : public Loss {
   // The axes before the classes. The loss of a sample is the mean over its positions.
   std::size_t position_axes(const Shape& output) const override;
   std::optional<float> ignored_target() const override;
+  std::int64_t positions_at_once() const override { return options_.positions_at_once; }
   bool describe_kernel(compute::LossShape& kernel) const override;
 
  private:

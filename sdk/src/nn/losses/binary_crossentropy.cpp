@@ -9,7 +9,7 @@
 namespace holdfast {
 BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions options)
     : options_(options), smoothed_(smoothed_binary_crossentropy(options)) {
-  check_ignores_no_class("binary_crossentropy", options);
+  check_has_no_class_numbers("binary_crossentropy", options);
 }
 
 std::string BinaryCrossentropy::name() const {

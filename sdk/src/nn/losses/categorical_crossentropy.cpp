@@ -50,7 +50,7 @@ double evaluate_probabilities(std::span<const float> row, std::span<const float>
 
 CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions options)
     : options_(options), smoothed_(smoothed_categorical_crossentropy(options)) {
-  check_ignores_no_class("categorical_crossentropy", options);
+  check_has_no_class_numbers("categorical_crossentropy", options);
 }
 
 std::string CategoricalCrossentropy::name() const {

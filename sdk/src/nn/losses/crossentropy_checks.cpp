@@ -32,7 +32,13 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
                   accept);
 }
 
-void check_ignores_no_class(const std::string& loss, const CrossentropyOptions& options) {
+void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options) {
+  if (options.positions_at_once != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} was given .positions_at_once = {}, but its targets are not class numbers; use "
+                            "SparseCategoricalCrossentropy",
+                            loss, options.positions_at_once));
+  }
   if (!options.ignore_class) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} was given .ignore_class = {}, but its targets are not class numbers; use "
@@ -48,6 +54,7 @@ std::string crossentropy_configuration(const std::string& kind, const Crossentro
   object.boolean("from_logits", options.from_logits);
   if (smoothing != 0) object.number("label_smoothing", smoothing);
   if (options.ignore_class) object.integer("ignore_class", *options.ignore_class);
+  if (options.positions_at_once != 0) object.integer("positions_at_once", options.positions_at_once);
   return object.text();
 }
 

@@ -16,10 +16,10 @@ namespace holdfast {
 void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
                         std::string_view fitting);
 
-// Throws Error{invalid_argument} for an ignore_class, which only class numbers have.
-void check_ignores_no_class(const std::string& loss, const CrossentropyOptions& options);
+// Throws Error{invalid_argument} for ignore_class and positions_at_once, which only class numbers have.
+void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options);
 
-// {"kind":KIND,"from_logits":...}, and the smoothing and the ignored class if there are any.
+// {"kind":KIND,"from_logits":...}, then smoothing, ignored class and positions at once if there are any.
 std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options);
 
 }  // namespace holdfast

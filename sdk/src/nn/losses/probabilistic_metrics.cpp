@@ -65,12 +65,20 @@ std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, con
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
 }
 
+std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
+}
+
 Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
     : BuiltInMetric("perplexity", options.name, logits_option(options)), from_logits_(options.from_logits) {}
 
 std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {
   check_has_classes(name(), outputs.shape());
   return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
+}
+
+std::size_t Perplexity::position_axes(const Shape& output) const {
+  return axes_before_classes(output);
 }
 
 // The exponential is taken of the mean over the whole epoch. A mean of the perplexities of batches would depend on how

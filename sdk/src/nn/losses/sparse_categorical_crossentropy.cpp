@@ -63,6 +63,14 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions
                     "2^24",
                     *options.ignore_class));
   }
+  if (options.positions_at_once < 0 || (options.positions_at_once > 0 && !options.from_logits)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("sparse_categorical_crossentropy was given .positions_at_once = {}{}", options.positions_at_once,
+                    options.positions_at_once < 0 ? "; it is a number from 0 on"
+                                                  : " without from_logits; probabilities need all positions, so "
+                                                    "leave it out, or end the model with scores"));
+  }
   if (options.label_smoothing == 0) return;
   throw Error(
       ErrorCode::invalid_argument,

@@ -29,7 +29,7 @@ class ModelPlan {
   ModelPlan(const Graph& graph, const MemoryOptions& memory, compute::Backend& backend, bool is_training);
 
   std::int64_t samples() const { return samples_; }
-  bool is_training() const { return is_training_; }
+  std::size_t output_count() const { return outputs_.size(); }
   std::size_t arena_bytes() const { return arena_bytes_; }
   // What kernels need besides arrays and what their back end says.
   std::size_t own_bytes_of_kernels() const;

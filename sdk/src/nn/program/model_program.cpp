@@ -60,43 +60,67 @@ void ModelProgram::replace_model(const Model& model) {
   model_ = model;
   contribution_count_ = model.description()->contribution_count();
   unwritten_ = unwritten_gradients(model.parameters(), model.description()->training);
+  if (cut_) leave_out_last_product();
   // Plans of the new model get numbers that no earlier one had.
   plans_.clear();
   last_plan_ = nullptr;
 }
 
-const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool is_training) {
+void ModelProgram::leave_out_last_product() {
+  const ModelDescription& model = *model_.description();
+  cut_ = Cut{.training = without_last_product(model.training), .evaluation = without_last_product(model.inference)};
+  // A plan is found by the address of its graph.
+  plans_.clear();
+}
+
+const LastProduct& ModelProgram::last_product(bool has_gradients) const {
+  HOLDFAST_ASSERT(cut_.has_value());
+  return has_gradients ? cut_->training.product : cut_->evaluation.product;
+}
+
+const Graph& ModelProgram::training_graph() const {
+  return cut_ ? cut_->training.graph : model_.description()->training;
+}
+
+const Graph& ModelProgram::evaluation_graph() const {
+  return cut_ ? cut_->evaluation.graph : model_.description()->inference;
+}
+
+const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, const Graph& graph) {
   // Passes of training and of inference have different kernels, so a plan serves only one kind.
+  const bool is_training = &graph == &training_graph();
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const NumberedPlan& numbered) {
-    return numbered.plan->samples() == samples && numbered.plan->is_training() == is_training;
+    return numbered.plan->samples() == samples && numbered.graph == &graph;
   });
   if (found != plans_.end()) {
     // The list is in the order of use, so that the plan which is dropped is the one that was not used for longest.
     plans_.splice(plans_.begin(), plans_, found);
     return plans_.front();
   }
-  const ModelDescription& model = *model_.description();
-  auto plan = std::make_shared<ModelPlan>(is_training ? model.training : model.inference, model.memory_options(samples),
-                                          *backend_, is_training);
+  auto plan = std::make_shared<ModelPlan>(graph, model_.description()->memory_options(samples), *backend_, is_training);
   // An arena never shrinks, so it fits older plans too. Sizes are multiples of 64 bytes, so the division is exact.
   (is_training ? training_arena_ : inference_arena_).grow_to(plan->arena_bytes() / sizeof(float));
   // A forward pass holds its plan by a pointer of its own, so a plan that is dropped here can still run backward.
   if (plans_.size() == kPlansKept) plans_.pop_back();
   // Another plan may get the address of one that was dropped. Its number stays unique, so a device does not repeat work
   // that it recorded for the old plan.
-  plans_.push_front({.plan = std::move(plan), .number = plans_made_++});
+  plans_.push_front({.plan = std::move(plan), .graph = &graph, .number = plans_made_++});
   return plans_.front();
 }
 
 ModelProgram::RepeatKey ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
   // Recorded work holds addresses, so the address of the arena belongs to the key: the arena moves when it grows.
-  const std::uint64_t number = plan(samples, true).number;
+  const std::uint64_t number = plan(samples, training_graph()).number;
   backend_->set_draws(draws);
   return {number, address_of(training_arena_.data())};
 }
 
 ModelProgram::RepeatKey ModelProgram::prepare_inference(std::int64_t samples) {
-  return {plan(samples, false).number, address_of(inference_arena_.data())};
+  return {plan(samples, model_.description()->inference).number, address_of(inference_arena_.data())};
+}
+
+ModelProgram::RepeatKey ModelProgram::prepare_evaluation(std::int64_t samples) {
+  return {plan(samples, evaluation_graph()).number, address_of(inference_arena_.data())};
 }
 
 // A plan writes to none of the arrays that are constant here.
@@ -122,7 +146,7 @@ ModelPlan::Bases& ModelProgram::bases(const compute::GrowingFloats& arena, std::
 const ModelProgram::Outputs& ModelProgram::run_training(const Inputs& inputs, std::int64_t samples,
                                                         std::span<const float> parameters) {
   // backward() needs the same plan and inputs again.
-  last_plan_ = plan(samples, true).plan;
+  last_plan_ = plan(samples, training_graph()).plan;
   last_inputs_ = inputs;
   last_samples_ = samples;
   const ModelPlan::Bases& addresses = bases(training_arena_, parameters, inputs);
@@ -133,8 +157,21 @@ const ModelProgram::Outputs& ModelProgram::run_training(const Inputs& inputs, st
 const ModelProgram::Outputs& ModelProgram::run_inference(const Inputs& inputs, std::int64_t samples,
                                                          std::span<const float> parameters,
                                                          std::span<const float> buffers) {
+  return run_without_gradients(model_.description()->inference, inputs, samples, parameters, buffers);
+}
+
+const ModelProgram::Outputs& ModelProgram::run_evaluation(const Inputs& inputs, std::int64_t samples,
+                                                          std::span<const float> parameters,
+                                                          std::span<const float> buffers) {
+  return run_without_gradients(evaluation_graph(), inputs, samples, parameters, buffers);
+}
+
+const ModelProgram::Outputs& ModelProgram::run_without_gradients(const Graph& graph, const Inputs& inputs,
+                                                                 std::int64_t samples,
+                                                                 std::span<const float> parameters,
+                                                                 std::span<const float> buffers) {
   HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
-  const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
+  const std::shared_ptr<ModelPlan> inference = plan(samples, graph).plan;
   ModelPlan::Bases& addresses = bases(inference_arena_, parameters, inputs);
   // Inference reads moving averages, and these are the ones that it was given.
   addresses[static_cast<std::size_t>(Base::buffers)] = bytes_of(buffers);
@@ -144,7 +181,7 @@ const ModelProgram::Outputs& ModelProgram::run_inference(const Inputs& inputs, s
 
 const ModelProgram::Outputs& ModelProgram::outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses) {
   outputs_.clear();
-  for (std::size_t output = 0; output < model_.outputs().size(); ++output) {
+  for (std::size_t output = 0; output < plan.output_count(); ++output) {
     outputs_.push_back(plan.output(output, addresses));
   }
   return outputs_;
@@ -198,11 +235,11 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
 }
 
 const std::vector<BackwardPart>& ModelProgram::backward_parts(std::int64_t samples, std::size_t least_floats) {
-  return plan(samples, true).plan->backward_parts(least_floats);
+  return plan(samples, training_graph()).plan->backward_parts(least_floats);
 }
 
 void ModelProgram::backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays) {
-  run_backward(*plan(samples, true).plan, part, arrays);
+  run_backward(*plan(samples, training_graph()).plan, part, arrays);
 }
 
 void ModelProgram::run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "compute/growing_floats.h"
 #include "holdfast/nn/model.h"
 #include "nn/plan/model_plan.h"
+#include "nn/program/last_product.h"
 
 namespace holdfast {
 
@@ -61,6 +63,17 @@ class ModelProgram {
   const Outputs& run_inference(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters,
                                std::span<const float> buffers);
 
+  // From now on run_training() and run_evaluation() leave out the product that ends the model (last_product.h). They
+  // return its operands, and the backward pass takes the gradients of input, kernel and bias in place of those of the
+  // outputs. Throws as without_last_product() does.
+  void leave_out_last_product();
+  // The product as passes of training need it, or those of evaluation. Only after leave_out_last_product().
+  const LastProduct& last_product(bool has_gradients) const;
+  // Inference for losses and metrics: prepare_inference() and run_inference() with what was left out.
+  RepeatKey prepare_evaluation(std::int64_t samples);
+  const Outputs& run_evaluation(const Inputs& inputs, std::int64_t samples, std::span<const float> parameters,
+                                std::span<const float> buffers);
+
   // After forward_training(), with the same parameters. Overwrites all of `gradients`, its padding with
   // zeros, and all of `contributions`: what the samples of this shard add to the sums from which
   // update_buffers() computes the buffers.
@@ -101,10 +114,20 @@ class ModelProgram {
  private:
   struct NumberedPlan {
     std::shared_ptr<ModelPlan> plan;
+    const Graph* graph = nullptr;
     std::uint64_t number = 0;  // no other one ever has it
   };
+  // The graphs of the model before its last product.
+  struct Cut {
+    GraphBeforeProduct training;
+    GraphBeforeProduct evaluation;
+  };
 
-  const NumberedPlan& plan(std::int64_t samples, bool is_training);
+  const Graph& training_graph() const;
+  const Graph& evaluation_graph() const;
+  const NumberedPlan& plan(std::int64_t samples, const Graph& graph);
+  const Outputs& run_without_gradients(const Graph& graph, const Inputs& inputs, std::int64_t samples,
+                                       std::span<const float> parameters, std::span<const float> buffers);
   void run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays);
   void clear_unwritten(std::span<float> gradients) const;
   const Outputs& outputs_of(const ModelPlan& plan, const ModelPlan::Bases& addresses);
@@ -114,6 +137,7 @@ class ModelProgram {
   ModelPlan::Bases& bases(const compute::GrowingFloats& arena, std::span<const float> parameters, const Inputs& inputs);
 
   Model model_;
+  std::optional<Cut> cut_;
   const std::unique_ptr<compute::Backend> backend_;
   std::size_t contribution_count_;
   std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass

@@ -17,7 +17,8 @@
 #include "nn/model/description.h"
 #include "train/context/replica_context.h"
 #include "train/step/block_layout.h"
-#include "train/step/output_evaluation.h"
+#include "train/step/outputs/output_evaluation.h"
+#include "train/step/outputs/output_tiles.h"
 #include "train/step/weight_averaging.h"
 
 namespace holdfast {
@@ -115,6 +116,7 @@ class TrainingMemoryPlan {
   std::size_t pass() const {
     const std::int64_t samples = samples_of_shard();
     const auto backend = compute::make_cpu_backend(context_.threads_per_shard);
+    if (evaluation_.rows_at_once() > 0) return pass_in_tiles(samples, *backend);
     const ModelDescription& model = *model_.description();
     const ModelPlan plan(model.training, model.memory_options(samples), *backend, true);
     std::size_t bytes = plan.arena_bytes() + plan.own_bytes_of_kernels() + converted(samples);
@@ -134,6 +136,24 @@ class TrainingMemoryPlan {
       add(evaluation_.graph_of_metric(index, weights_of(evaluation_.metrics()[index].output)));
     }
     return bytes + backend->workspace_bytes();
+  }
+
+  // The same where outputs are computed some rows at a time, with the product that makes them (OutputTiles).
+  std::size_t pass_in_tiles(std::int64_t samples, compute::Backend& backend) const {
+    const ModelDescription& model = *model_.description();
+    const GraphBeforeProduct before = without_last_product(model.training);
+    const ModelPlan plan(before.graph, model.memory_options(samples), backend, true);
+    const std::int64_t rows = samples * before.product.rows;
+    const std::int64_t at_once = evaluation_.rows_at_once();
+    std::size_t bytes = plan.arena_bytes() + plan.own_bytes_of_kernels() + converted(samples) +
+                        bytes_of(ProductTiles::planned_floats(before.product, rows, at_once, true));
+    for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
+      std::optional<SumsGraph> graph = evaluation_.graph_of_metric_of_rows(index, layouts_.has_weights);
+      if (graph) bytes += ValueProgram(*std::move(graph), backend).planned_bytes(std::min(rows, at_once));
+    }
+    // Its operations share the workspace.
+    ProductTiles(at_once, backend).make_operations(before.product, rows, true);
+    return bytes + backend.workspace_bytes();
   }
 
   static std::size_t elements(const Shape& shape, std::int64_t samples) {

@@ -57,8 +57,9 @@ ModelTrainable::ModelTrainable(const Model& model, const Optimizer& optimizer, s
       evaluation_(model, std::move(losses), metrics) {
   require_own_clone("optimizer", optimizer, *optimizer_);
   check_clipping(optimizer_->name(), optimizer_->clipping());
-  // A rule that cannot be computed is refused here, and not in the first step.
+  // A rule that cannot be computed is refused here, and not in the first step. So is a model that cannot be cut.
   optimizer_->pass(1);
+  if (evaluation_.rows_at_once() > 0) without_last_product(model.description()->training);
 }
 
 static std::vector<ArraySpec> specs_of(std::span<const ModelArray> arrays) {
@@ -103,7 +104,11 @@ void ModelTrainable::prepare(const Workers& workers) {
     const bool is_device = backend->device_kernels() != nullptr;
     auto sums = std::make_unique<OutputSums>(evaluation_, *backend);
     WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), std::move(sums),
-                      compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
+                      compute::GrowingFloats(memory), compute::GrowingFloats(memory), nullptr};
+    if (evaluation_.rows_at_once() > 0) {
+      state.program->leave_out_last_product();
+      state.tiles = std::make_unique<OutputTiles>(evaluation_.rows_at_once(), *state.sums, state.program->backend());
+    }
     if (is_device) {
       state.device_shard =
           DeviceShard{compute::GrowingFloats(memory), compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
@@ -251,8 +256,17 @@ void ModelTrainable::take_apart(WorkerState& state) const {
   }
 }
 
+void ModelTrainable::prepare_sums(WorkerState& state, std::int64_t samples, bool has_gradients) {
+  ShardLists& lists = state.lists;
+  if (!state.tiles) return state.sums->prepare(samples, lists.columns.weighting, lists.key);
+  const LastProduct& product = state.program->last_product(has_gradients);
+  state.tiles->prepare(product, samples, has_gradients, lists.columns.weighting, lists.key);
+}
+
 // The loss writes what the backward pass reads.
 void ModelTrainable::place_output_gradients(WorkerState& state, std::int64_t samples) const {
+  // Tiles have arrays of their own.
+  if (state.tiles) return;
   std::size_t floats = 0;
   for (const ModelArray& output : model_.outputs()) floats += elements(output.spec.shape, samples);
   state.output_gradients.grow_to(floats);
@@ -274,7 +288,7 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   shard.targets.clear();
   shard.weights.clear();
   shard.samples = batch.samples;
-  for (std::size_t output = 0; output < outputs.size(); ++output) {
+  for (std::size_t output = 0; output < columns.targets.size(); ++output) {
     shard.outputs.push_back(reinterpret_cast<const float*>(outputs[output]));
     shard.targets.push_back(columns.targets[output].array);
     if (columns.weights.empty()) continue;
@@ -282,9 +296,16 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   }
   // An earlier shard may have left some.
   if (!has_gradients) shard.gradients.clear();
+  float* const into = state.device_shard ? state.device_shard->sums.data() : sums.data();
+  if (state.tiles) {
+    ModelProgram::BackwardArrays& arrays = state.lists.arrays;
+    state.tiles->run(outputs, shard, model_.parameters(), arrays.gradients, into);
+    arrays.output_gradients.assign(state.tiles->gradients().begin(), state.tiles->gradients().end());
+  } else {
+    state.sums->run(shard, into);
+  }
   // fetch_sums() completes the sums of a device.
-  if (state.device_shard) return state.sums->run(shard, state.device_shard->sums.data());
-  state.sums->run(shard, sums.data());
+  if (state.device_shard) return;
   evaluation_.complete(sums, batch.samples, columns.weighting.has_own_divisors);
 }
 
@@ -369,7 +390,7 @@ void ModelTrainable::compute_gradients_of(const ShardBatch& batch, GradientSink&
   const auto prepared = state.program->prepare_training(
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
   lists.key.assign(prepared.begin(), prepared.end());
-  state.sums->prepare(batch.samples, lists.columns.weighting, lists.key);
+  prepare_sums(state, batch.samples, true);
   lists.key.push_back(address_of(gradients.data()));
   // Another kernel is queued at the end, so this is another recording.
   lists.key.push_back(looks ? 1 : 0);
@@ -422,13 +443,13 @@ void ModelTrainable::compute_sums_of(const ShardBatch& batch, std::span<float> s
   const auto queue = [&] {
     take_apart(state);
     const ModelProgram::Outputs& outputs =
-        state.program->run_inference(state.lists.arrays.inputs, batch.samples, weights(), buffers_.span());
+        state.program->run_evaluation(state.lists.arrays.inputs, batch.samples, weights(), buffers_.span());
     evaluate(state, batch, outputs, false, sums);
   };
   ShardLists& lists = state.lists;
-  const auto prepared = state.program->prepare_inference(batch.samples);
+  const auto prepared = state.program->prepare_evaluation(batch.samples);
   lists.key.assign(prepared.begin(), prepared.end());
-  state.sums->prepare(batch.samples, lists.columns.weighting, lists.key);
+  prepare_sums(state, batch.samples, false);
   lists.key.push_back(address_of(weights().data()));
   if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
   state.lists.parts.assign(1, std::ref(queue));

@@ -17,7 +17,8 @@
 #include "nn/program/model_program.h"
 #include "optim/gradient_clipper.h"
 #include "train/step/grouped_update.h"
-#include "train/step/output_sums.h"
+#include "train/step/outputs/output_sums.h"
+#include "train/step/outputs/output_tiles.h"
 
 namespace holdfast {
 
@@ -126,6 +127,7 @@ class ModelTrainable final : public Trainable {
     std::unique_ptr<OutputSums> sums;
     compute::GrowingFloats output_gradients;  // [samples, output shape], one output after another
     compute::GrowingFloats converted;         // arrays that rows were taken apart into
+    std::unique_ptr<OutputTiles> tiles;       // null where outputs are computed whole
     std::optional<DeviceShard> device_shard{};
     ShardLists lists{};
   };
@@ -147,6 +149,8 @@ class ModelTrainable final : public Trainable {
   // To the arrays that the columns are converted to, which have `converted` floats altogether.
   static void give_places(WorkerState& state, std::size_t converted);
   void take_apart(WorkerState& state) const;
+  // Makes what losses and metrics of the shard in the lists need, and adds to their key.
+  static void prepare_sums(WorkerState& state, std::int64_t samples, bool has_gradients);
   // output_divisors.cpp
   // Where the weights of each output begin in those of a row, for weights of these shapes. Its target is the one at
   // its place in the row.

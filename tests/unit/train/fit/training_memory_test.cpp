@@ -182,6 +182,27 @@ TrainedKind towers_kind() {
           .data = data};
 }
 
+// Scores of 20,000 ids at each of 64 positions are by far its largest array.
+TrainedKind language_kind(std::int64_t positions_at_once) {
+  constexpr std::int64_t kVocabulary = 20'000, kPositions = 64, kWidth = 16;
+  const ReversibleEmbedding words{kVocabulary, kWidth};
+  const Value ids = input({kPositions}, {.dtype = DType::i32, .name = "ids"});
+  const auto data = [](std::int64_t samples) {
+    const std::vector<std::int32_t> zeros(static_cast<std::size_t>(samples * kPositions));
+    return from_tensors({{"ids", Tensor({samples, kPositions}, zeros)}}, {{"y", Tensor({samples, kPositions}, zeros)}});
+  };
+  return {.model = Model(ids, words.reverse(Dense{kWidth}(words(ids)))),
+          .optimizer = std::make_shared<Adam>(0.01F),
+          .losses = {SparseCategoricalCrossentropy{{.from_logits = true, .positions_at_once = positions_at_once}}},
+          .data = data,
+          .metrics = {SparseCategoricalAccuracy{}, metrics::Perplexity{{.from_logits = true}}}};
+}
+
+std::size_t passes_of_language(std::int64_t positions_at_once) {
+  const TrainedKind kind = language_kind(positions_at_once);
+  return training_memory(Replica::alone(), kind.model, *kind.optimizer, kind.losses, kind.data(8).batch(8)).passes;
+}
+
 std::optional<ErrorCode> code_of_refused_plan(const Dataset& data, const TrainingMemoryOptions& options = {}) {
   const TrainedKind kind = dense_kind();
   try {
@@ -220,6 +241,25 @@ TEST(TrainingMemory, OfKeptWeightsAndClippingIsWithinATenthOfWhatAProcessTakes) 
 TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsWithinATenthOfWhatAProcessTakes) {
   expect_planned_as_measured(towers_kind(), {.batch = 4000});
   expect_planned_as_measured(towers_kind(), {.batch = 16'000, .shards = 2, .prefetch = 1});
+}
+
+TEST(TrainingMemory, OfScoresInTilesIsWithinATenthOfWhatAProcessTakes) {
+  expect_planned_as_measured(language_kind(100), {.batch = 8});
+  expect_planned_as_measured(language_kind(64), {.batch = 8, .shards = 2});
+}
+
+// The scores of 8 x 64 positions and their gradient, less those of 64 positions. The sum of the kernel's gradient and a
+// part of it come in their place.
+TEST(TrainingMemory, FallsByTheScoresThatAreNotThereAtOnce) {
+  constexpr std::size_t kRow = 20'000 * sizeof(float);
+  const std::size_t saved = std::size_t{2} * (512 - 64) * kRow;
+  const std::size_t added = std::size_t{2} * 16 * kRow;
+
+  const std::size_t whole = passes_of_language(0), tiles = passes_of_language(64);
+
+  // Small arrays and the workspace of other products.
+  EXPECT_NEAR(static_cast<double>(whole) - static_cast<double>(tiles), static_cast<double>(saved - added),
+              0.05 * saved);
 }
 
 TEST(TrainingSummary, EndsWithTheMemoryOfFit) {

@@ -59,10 +59,11 @@ void CudaKernels::forget_bad_label() {
 
 void CudaKernels::loss(const LossShape& shape, const RowArrays& arrays, float scale, float* gradient, float* sum) {
   // The row's number has 32 bits in the word of a bad label.
-  HOLDFAST_ASSERT(shape.rows >= 1 && shape.outputs >= 1 && shape.rows < std::numeric_limits<std::uint32_t>::max());
+  HOLDFAST_ASSERT(shape.rows >= 1 && shape.outputs >= 1 &&
+                  shape.first_row + shape.rows < std::numeric_limits<std::uint32_t>::max());
   // For the sentence of check(), which comes later than the loss and knows nothing of it.
   if (shape.kind == LossKind::sparse_categorical_crossentropy) {
-    rows_ = shape.rows;
+    rows_ = shape.first_row + shape.rows;
     classes_ = shape.outputs;
   }
   queue_loss(shape, {arrays, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);

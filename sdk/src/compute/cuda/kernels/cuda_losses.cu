@@ -77,11 +77,12 @@ __device__ double sum_of(Group group, const Row& row) {
 
 struct SparseRows : Rows {
   BadLabel* bad_label;
+  std::int64_t first_row;
 
   // A bad label is never used as an index.
   template <class Group>
   __device__ double refuse(Group group, std::int64_t index, float label) const {
-    const BadLabel word = static_cast<BadLabel>(index) << 32 | __float_as_uint(label);
+    const BadLabel word = static_cast<BadLabel>(first_row + index) << 32 | __float_as_uint(label);
     // The sample is in the upper half of the word, so the first bad sample wins whatever the order of blocks is.
     if (group.rank() == 0) atomicMin(bad_label, word);
     write_gradient(group, row(index), [](std::int64_t, float) { return 0.0F; });
@@ -307,7 +308,7 @@ void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, S
   const Rows rows = {arrays, shape.outputs, scale};
   switch (shape.kind) {
     case LossKind::sparse_categorical_crossentropy:
-      return queue_sparse(shape, {rows, bad_label}, workspace, stream);
+      return queue_sparse(shape, {rows, bad_label, shape.first_row}, workspace, stream);
     case LossKind::categorical_crossentropy:
       return queue_categorical(shape, rows, workspace, stream);
     case LossKind::binary_crossentropy:

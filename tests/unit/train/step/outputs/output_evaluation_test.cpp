@@ -1,6 +1,6 @@
 // Losses, metrics and weights that do not fit together are refused before the first step, on every back end alike.
 
-#include "train/step/output_evaluation.h"
+#include "train/step/outputs/output_evaluation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

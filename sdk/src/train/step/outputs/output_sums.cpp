@@ -5,7 +5,7 @@
 // another, so that any loss, also one of an application, can be weighted. What has weight 0 is not computed at all,
 // since what is masked may hold anything. See docs/decisions/sample-weights.md.
 
-#include "train/step/output_sums.h"
+#include "train/step/outputs/output_sums.h"
 
 #include <fmt/format.h>
 
@@ -21,16 +21,7 @@
 namespace holdfast {
 namespace {
 
-// The rows of an output that a loss or metric takes, and the groups of neighbours that share a weight. Without weights
-// a group is a sample.
-struct Rows {
-  std::size_t groups = 0;
-  std::size_t each = 1;  // rows of a group
-  std::size_t output_elements = 0;
-  std::size_t target_elements = 0;
-
-  std::int64_t count() const { return static_cast<std::int64_t>(groups * each); }
-};
+using Rows = SummedRows;
 
 // How many samples there are, and how many weights each of them has.
 struct Counts {
@@ -157,12 +148,6 @@ class SeenFromHost {
   std::span<float> device_gradient_;
 };
 
-// An error of a row of a shard, as one of a sample and a position in it.
-SampleError with_position(const SampleError& error, const Rows& rows, std::int64_t samples) {
-  const std::int64_t each = rows.count() / samples;
-  return each == 1 ? error : error.at_position(error.sample() % each, error.sample() / each, samples);
-}
-
 template <class Shape>
 void set_rows(const Rows& rows, Shape& shape) {
   shape.rows = rows.count();
@@ -171,6 +156,11 @@ void set_rows(const Rows& rows, Shape& shape) {
 }
 
 }  // namespace
+
+SampleError with_position(const SampleError& error, std::int64_t rows, std::int64_t samples) {
+  const std::int64_t each = rows / samples;
+  return each == 1 ? error : error.at_position(error.sample() % each, error.sample() / each, samples);
+}
 
 void OutputSums::repeat(std::span<const std::uint64_t> key, const Parts& parts,
                         const std::function<void(std::size_t part)>& after_part) {
@@ -238,24 +228,31 @@ void OutputSums::run_loss(const Shard& shard, std::size_t output, float* sum) {
                          .gradient = gradient,
                          .sums = sum});
   }
-  const Loss& loss = *evaluation_.loss(output).get();
-  const float scale = scale_of(output);
   const Rows rows = rows_of(evaluation_, {.samples = shard.samples, .weights_each = weights_of_sample(output)}, output,
-                            loss.position_axes(evaluation_.outputs()[output].spec.shape));
+                            evaluation_.loss(output).get()->position_axes(evaluation_.outputs()[output].spec.shape));
+  try {
+    compute_loss(output, rows,
+                 {.outputs = shard.outputs[output],
+                  .targets = shard.targets[output],
+                  .weights = shard.weights_of(output),
+                  .gradient = gradient},
+                 scale_of(output), sum);
+  } catch (const SampleError& error) {
+    throw with_position(error, rows.count(), shard.samples);
+  }
+}
+
+void OutputSums::compute_loss(std::size_t output, const Rows& rows, const Arrays& arrays, float scale, float* sum) {
+  const Loss& loss = *evaluation_.loss(output).get();
   compute::LossShape kernel;
   compute::DeviceKernels* const device = backend_.device_kernels();
   if (device != nullptr && loss.describe_kernel(kernel)) {
     set_rows(rows, kernel);
-    return device->loss(kernel, {shard.outputs[output], shard.targets[output], shard.weights_of(output)}, scale,
-                        gradient, sum);
+    kernel.first_row = rows.first;
+    return device->loss(kernel, {arrays.outputs, arrays.targets, arrays.weights}, scale, arrays.gradient, sum);
   }
-  const SeenFromHost seen(backend_.memory(), rows,
-                          {shard.outputs[output], shard.targets[output], shard.weights_of(output), gradient});
-  try {
-    seen.hand_over(loss_on_host(loss, rows, seen.arrays(), scale), sum);
-  } catch (const SampleError& error) {
-    throw with_position(error, rows, shard.samples);
-  }
+  const SeenFromHost seen(backend_.memory(), rows, {arrays.outputs, arrays.targets, arrays.weights, arrays.gradient});
+  seen.hand_over(loss_on_host(loss, rows, seen.arrays(), scale), sum);
 }
 
 void OutputSums::check_labels(std::int64_t samples) {
@@ -277,7 +274,7 @@ void OutputSums::check_labels(std::int64_t samples) {
       found = rows;
     }
     HOLDFAST_ASSERT(found.has_value());
-    throw with_position(error, *found, samples);
+    throw with_position(error, found->count(), samples);
   }
 }
 
@@ -295,15 +292,21 @@ void OutputSums::run_metric(const Shard& shard, std::size_t index, float* sums) 
                          .weights_each = weights == nullptr ? 1 : weights_of_sample(metric.output)};
   const Rows rows = rows_of(evaluation_, counts, metric.output,
                             metric.metric->position_axes(evaluation_.outputs()[metric.output].spec.shape));
+  compute_metric(index, rows,
+                 {.outputs = shard.outputs[metric.output], .targets = shard.targets[metric.output], .weights = weights},
+                 sums);
+}
+
+void OutputSums::compute_metric(std::size_t index, const Rows& rows, const Arrays& arrays, float* sum) {
+  const Metric& metric = *evaluation_.metrics()[index].metric;
   compute::MetricShape kernel;
   compute::DeviceKernels* const device = backend_.device_kernels();
-  if (device != nullptr && metric.metric->describe_kernel(kernel)) {
+  if (device != nullptr && metric.describe_kernel(kernel)) {
     set_rows(rows, kernel);
-    return device->metric(kernel, {shard.outputs[metric.output], shard.targets[metric.output], weights}, sums);
+    return device->metric(kernel, {arrays.outputs, arrays.targets, arrays.weights}, sum);
   }
-  const SeenFromHost seen(backend_.memory(), rows,
-                          {shard.outputs[metric.output], shard.targets[metric.output], weights, nullptr});
-  seen.hand_over(metric_on_host(*metric.metric, rows, seen.arrays()), sums);
+  const SeenFromHost seen(backend_.memory(), rows, {arrays.outputs, arrays.targets, arrays.weights, nullptr});
+  seen.hand_over(metric_on_host(metric, rows, seen.arrays()), sum);
 }
 
 // The divisor of the whole batch is the sum over all shards, so each shard adds its own.

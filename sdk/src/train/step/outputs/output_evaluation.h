@@ -72,6 +72,12 @@ class OutputEvaluation {
     std::size_t places() const { return sums + (ignores_weights ? 1 : 0); }
   };
 
+  // How many rows (positions, or samples without positions) of the only output are computed at a time, with the product
+  // that makes them; 0: all of a shard (CrossentropyOptions::positions_at_once).
+  std::int64_t rows_at_once() const { return losses_.front().get()->positions_at_once(); }
+  // The rows of a sample of the only output, if they are computed so.
+  std::int64_t rows_of_sample() const;
+
   std::span<const ModelArray> outputs() const { return outputs_; }
   const LossHandle& loss(std::size_t output) const { return losses_[output]; }
   std::span<const OutputMetric> metrics() const { return metrics_; }
@@ -90,12 +96,16 @@ class OutputEvaluation {
   // Error{invalid_argument} for weights that do not fit.
   std::optional<SumsGraph> graph_of_output_loss(std::size_t output, const std::optional<Shape>& weights) const;
   std::optional<SumsGraph> graph_of_metric(std::size_t index, const std::optional<Shape>& weights) const;
+  // The same where each row is a sample with a weight of its own, or without.
+  std::optional<SumsGraph> graph_of_metric_of_rows(std::size_t index, bool has_weights) const;
 
  private:
   bool has_several() const { return outputs_.size() > 1; }
   bool ignores_targets() const;
   // Throws Error{invalid_argument} if the loss ignores targets that are not single numbers.
   void check_ignored(std::size_t output) const;
+  // Throws Error{invalid_argument} if outputs are to be computed some rows at a time, and cannot.
+  void check_rows_at_once() const;
   // Whether the loss and the metrics of an output take weights of this shape. May throw the same error as the graphs.
   bool takes_weights(std::size_t output, const Shape& weights) const;
   // The axes of an output that count positions, if weights of several outputs are given for each position.

@@ -1,7 +1,7 @@
 // All that can be wrong with losses and metrics is found here, before the first step: shapes, names, and functions of
 // values that describe nothing to train with. output_sums.cpp computes them. docs/decisions/losses.md
 
-#include "train/step/output_evaluation.h"
+#include "train/step/outputs/output_evaluation.h"
 
 #include <fmt/format.h>
 
@@ -88,6 +88,41 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     }
     name_results(metrics_.back());
   }
+  check_rows_at_once();
+}
+
+void OutputEvaluation::check_rows_at_once() const {
+  const auto asks = [](const LossHandle& loss) { return loss.get()->positions_at_once() != 0; };
+  if (std::ranges::none_of(losses_, asks)) return;
+  const Loss& loss = *losses_.front().get();
+  const std::string what = described_name("loss", loss.name());
+  if (has_several()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a loss of {} outputs has positions_at_once, which is for models of one; leave it out",
+                            outputs_.size()));
+  }
+  const Shape& shape = outputs_.front().spec.shape;
+  const auto takes_rows = [&](const auto& part) { return part.position_axes(shape) + 1 == shape.rank(); };
+  if (loss.positions_at_once() < 0 || loss.as_values() != nullptr || !takes_rows(loss)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("positions_at_once() of {} is {}, for outputs {} with {} axes of positions; it is a number "
+                            "from 0 on, and for losses with kernels of their own whose positions are all axes but the "
+                            "last one",
+                            what, loss.positions_at_once(), shape.to_string(), loss.position_axes(shape)));
+  }
+  for (const OutputMetric& metric : metrics_) {
+    if (takes_rows(*metric.metric)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} sees the outputs of a sample whole, and {} computes them {} positions at a time; leave "
+                            "positions_at_once out, or the metric. Metrics that can be computed so say it by "
+                            "position_axes(), such as sparse_categorical_accuracy and perplexity",
+                            described_name("metric", metric.name), what, loss.positions_at_once()));
+  }
+}
+
+std::int64_t OutputEvaluation::rows_of_sample() const {
+  const Shape& shape = outputs_.front().spec.shape;
+  return shape.element_count() / shape[shape.rank() - 1];
 }
 
 void OutputEvaluation::name_results(OutputMetric& metric) const {
@@ -120,6 +155,18 @@ std::optional<SumsGraph> OutputEvaluation::graph_of_metric(std::size_t index,
   return graph_of_metric_sums(*of_values, {.outputs = outputs_[metric.output].spec.shape,
                                            .targets = target_shapes_[metric.output],
                                            .weights = metric.ignores_weights ? std::nullopt : weights});
+}
+
+std::optional<SumsGraph> OutputEvaluation::graph_of_metric_of_rows(std::size_t index, bool has_weights) const {
+  const OutputMetric& metric = metrics_[index];
+  const ValueMetric* const of_values = metric.metric->as_values();
+  if (of_values == nullptr) return std::nullopt;
+  const Shape& output = outputs_.front().spec.shape;
+  const Shape row{output[output.rank() - 1]};
+  return graph_of_metric_sums(
+      *of_values, {.outputs = row,
+                   .targets = losses_.front().get()->target_shape(row),
+                   .weights = has_weights && !metric.ignores_weights ? std::optional(Shape()) : std::nullopt});
 }
 
 std::size_t OutputEvaluation::output_named(const MetricHandle& metric) const {

@@ -33,6 +33,44 @@ bool is_counter(const std::string& name) {
   return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked");
 }
 
+// The bytes from its first to its last element. Strides of LibTorch's tensors are not negative.
+std::pair<const char*, const char*> range_of(const at::Tensor& tensor) {
+  const auto* begin = static_cast<const char*>(tensor.data_ptr());
+  std::int64_t last = 0;
+  for (std::int64_t axis = 0; axis < tensor.dim(); ++axis) last += (tensor.size(axis) - 1) * tensor.stride(axis);
+  return {begin, begin + static_cast<std::size_t>(last + 1) * tensor.element_size()};
+}
+
+// Each array gets a place of its own in an arena, so what the application changes in one would no longer change the
+// other. Training would go on with other numbers than LibTorch's, without a message.
+void require_own_memory(std::vector<std::pair<std::string, at::Tensor>> tensors) {
+  std::erase_if(tensors, [](const auto& tensor) { return tensor.second.numel() == 0; });
+  const auto begins = [](const auto& tensor) { return range_of(tensor.second).first; };
+  std::ranges::stable_sort(tensors, {}, begins);
+  for (std::size_t i = 1; i < tensors.size(); ++i) {
+    const auto& [before, first] = tensors[i - 1];
+    const auto& [name, second] = tensors[i];
+    if (range_of(first).second <= range_of(second).first) continue;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("\"{}\" and \"{}\" of the module are two tensors in the same memory; register one tensor "
+                            "under both names to tie them, or give each memory of its own with clone()",
+                            name_of(before), name_of(name)));
+  }
+}
+
+// All names of parameters and buffers, in LibTorch's order. A tensor may be missing, such as the bias of a layer
+// without one.
+std::vector<std::string> names_in(const ::torch::nn::Module& module) {
+  std::vector<std::string> names;
+  for (const auto& parameter : module.named_parameters()) {
+    if (parameter.value().defined()) names.push_back(name_of(parameter.key()));
+  }
+  for (const auto& buffer : module.named_buffers()) {
+    if (buffer.value().defined()) names.push_back(name_of(buffer.key()));
+  }
+  return names;
+}
+
 // As safetensors names them; empty for types that it does not have.
 std::string dtype_name(at::ScalarType type) {
   switch (type) {
@@ -98,15 +136,20 @@ Constant constant_of(const std::string& name, const at::Tensor& tensor) {
 ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
   // A tensor with two names is one array: it gets one gradient and one place in the arena.
   std::unordered_map<const void*, std::string> first_names;
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
   const auto is_alias = [&](const std::string& name, const at::Tensor& tensor) {
     const auto [found, is_new] = first_names.emplace(tensor.unsafeGetTensorImpl(), name_of(name));
-    if (!is_new) aliases.emplace_back(name_of(name), found->second);
+    if (is_new) {
+      tensors.emplace_back(name, tensor);
+    } else {
+      aliases.emplace_back(name_of(name), found->second);
+    }
     return !is_new;
   };
+  order = names_in(module);
   for (const auto& parameter : module.named_parameters()) {
     const auto& [name, tensor] = parameter.pair();
     if (!tensor.defined()) continue;
-    order.push_back(name_of(name));
     if (is_alias(name, tensor)) continue;
     require_host(name, tensor);
     if (tensor.scalar_type() != at::kFloat) refuse_type("parameter", name, tensor);
@@ -116,7 +159,6 @@ ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
   for (const auto& buffer : module.named_buffers()) {
     const auto& [name, tensor] = buffer.pair();
     if (!tensor.defined()) continue;
-    order.push_back(name_of(name));
     if (is_alias(name, tensor)) continue;
     require_host(name, tensor);
     if (tensor.scalar_type() == at::kFloat) {
@@ -129,6 +171,7 @@ ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
       constant_digits += constants.back().bytes.size();
     }
   }
+  require_own_memory(std::move(tensors));
   if (constant_digits / 2 > kLargestConstants) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("the module has {} bytes of buffers that are not f32, and savepoints hold at most {}; give "
@@ -222,6 +265,21 @@ void WorkerModule::read_initial(std::span<float> parameters, std::span<float> fr
   copy_out(parameters_, arrays_->parameters, parameters);
   copy_out(frozen_, arrays_->frozen, frozen);
   copy_out(buffers_, arrays_->buffers, buffers);
+}
+
+void WorkerModule::require_arrays_as_made() const {
+  const std::vector<std::string> names = names_in(*module_);
+  const auto is_new = [this](const std::string& name) {
+    return std::ranges::find(arrays_->order, name) == arrays_->order.end();
+  };
+  const auto found = std::ranges::find_if(names, is_new);
+  if (found == names.end()) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("forward() of the module registered \"{}\", which was not there when the module was made: no "
+                  "savepoint would have it, and a replica that is replaced would lose it. Register all parts in "
+                  "the constructor, or call forward() once in the function `module`",
+                  *found));
 }
 
 void WorkerModule::set_buffers(std::span<const float> buffers, std::int64_t steps) {

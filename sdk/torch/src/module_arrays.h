@@ -36,7 +36,7 @@ struct ModuleArrays {
   std::vector<std::pair<std::string, std::string>> aliases;  // a second name, and the first one
   std::vector<std::string> order;  // all names of parameters and buffers, as LibTorch has them
 
-  // Throws Error{unsupported} for a type that cannot be trained here.
+  // Throws Error{unsupported} for a type that cannot be trained here, and for tensors that overlap in memory.
   explicit ModuleArrays(const ::torch::nn::Module& module);
 };
 
@@ -52,6 +52,8 @@ class WorkerModule {
   void view(std::span<float> parameters, std::span<float> frozen);
   // Copies what the module holds now.
   void read_initial(std::span<float> parameters, std::span<float> frozen, std::span<float> buffers) const;
+  // Throws Error{unsupported} if forward() registered a parameter or buffer, which the state then lacks.
+  void require_arrays_as_made() const;
   // Before forward(): the state's buffers, and counters as after so many steps.
   void set_buffers(std::span<const float> buffers, std::int64_t steps);
   // After forward(): what each counter has counted since set_buffers().

@@ -62,6 +62,26 @@ std::string described(const at::Tensor& tensor) {
   return text.str();
 }
 
+// LibTorch counts the operations that write to a tensor.
+std::vector<std::int64_t> versions_of_inputs(const Batch& batch, std::size_t inputs) {
+  std::vector<std::int64_t> versions;
+  for (std::size_t i = 0; i < inputs; ++i) versions.push_back(batch.input(i)._version());
+  return versions;
+}
+
+// The samples lie there for the metrics as well, and for the second time that a step is computed.
+void require_same_inputs(const Batch& batch, std::span<const ArraySpec> inputs,
+                         const std::vector<std::int64_t>& versions) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (batch.input(i)._version() == versions[i]) continue;
+    const std::string name = inputs[i].name.empty() ? "" : fmt::format(" (\"{}\")", inputs[i].name);
+    throw Error(ErrorCode::unsupported,
+                fmt::format("forward() of the module wrote to its input {}{}, as operations whose names end with _ do; "
+                            "write to a copy of it, clone(), or use the operation without _",
+                            i, name));
+  }
+}
+
 }  // namespace
 
 // The module that is made here serves the first worker later. Until then it says what arrays there are.
@@ -137,6 +157,7 @@ void AnyTrainableModule::Implementation::find_outputs() {
     return functions.forward(module.module(),
                              Batch(tensors_of(zeros, layout, kSamples, functions.inputs.size()), {}, kSamples));
   });
+  module.require_arrays_as_made();
   if (outputs.size() == 0) refuse("forward() returned no output; return a tensor");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& output = outputs[i];
@@ -357,10 +378,12 @@ void AnyTrainableModule::Implementation::train_shard(const ShardBatch& shard, st
   const Batch batch = batch_of(shard);
   module.set_training(true);
   module.set_buffers(buffers.span(), shard.step);
+  const std::vector<std::int64_t> versions = versions_of_inputs(batch, functions.inputs.size());
   const Outputs outputs = with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
   shard.check_cancelled();
   const at::Tensor loss = with_errors_of_torch("the loss", [&] { return functions.loss(outputs, batch); });
   std::vector<Reading> readings = sums_of(outputs, loss, batch, shard);
+  require_same_inputs(batch, functions.inputs, versions);
   shard.check_cancelled();
   // The shard's summand of the gradient of the batch's mean loss.
   const at::Tensor weights = weights_of(shard);
@@ -425,6 +448,7 @@ void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, st
   // Where no module draws, the generators stay as they are.
   const std::vector<at::Tensor> before = functions.draws ? std::vector<at::Tensor>() : generator_states();
   seed_and_train(shard, other, other_sums);
+  worker(shard).require_arrays_as_made();
   const std::vector<at::Tensor> after = functions.draws ? std::vector<at::Tensor>() : generator_states();
   if (!std::ranges::equal(before, after, [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); })) {
     throw Error(

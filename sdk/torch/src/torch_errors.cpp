@@ -18,6 +18,10 @@ void refuse_as_torch(const char* what, const std::string& said) {
                   is_unsupported ? "; a run that repeats a step needs the same bits, so replace this operation" : ""));
 }
 
+void refuse_as_thrown(const char* what, const std::string& said) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} of the module threw: {}", what, said));
+}
+
 // What LibTorch says of a failure of CUDA has the name of the library and of its status, and no code of ours.
 static bool says(const std::string& said, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view word) { return said.find(word) != std::string::npos; });

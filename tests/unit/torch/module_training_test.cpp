@@ -112,6 +112,87 @@ TEST(ModuleTraining, NamesAnOperationThatIsNotDeterministic) {
   EXPECT_THAT(sentence, HasSubstr("replace this operation"));
 }
 
+// A replica that takes the place of another one would draw its own "late".
+struct RegistersLate : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    if (!late) late = register_module("late", nn::Linear(16, 16));
+    return Net::forward(late(x));
+  }
+  nn::Linear late{nullptr};
+};
+
+struct RegistersInTraining : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    if (is_training() && !shift.defined()) shift = register_buffer("shift", ::torch::zeros({16}));
+    return Net::forward(shift.defined() ? x + shift : x);
+  }
+  ::torch::Tensor shift;
+};
+
+TEST(ModuleTraining, RefusesArraysThatForwardRegisters) {
+  EXPECT_THAT(refusal(options_of<RegistersLate>(sgd<RegistersLate>())),
+              HasSubstr("forward() of the module registered \"late/weight\""));
+  EXPECT_THAT(refusal(options_of<RegistersInTraining>(sgd<RegistersInTraining>())),
+              HasSubstr("forward() of the module registered \"shift\""));
+  // The function `module` may call forward() once.
+  TrainableOptions<RegistersLate> options = options_of<RegistersLate>(sgd<RegistersLate>());
+  options.module = [] {
+    auto module = std::make_shared<RegistersLate>();
+    const ::torch::NoGradGuard no_gradients;
+    module->eval();
+    module->forward(::torch::zeros({2, 16}));
+    module->train();
+    return module;
+  };
+  EXPECT_EQ(refusal(std::move(options)), "nothing was refused");
+}
+
+struct SharesMemory : Net {
+  SharesMemory() { register_buffer("copy", head->weight.detach()); }
+};
+
+struct HasViewsOfOneTensor : Net {
+  ::torch::Tensor both = ::torch::zeros({8});
+  ::torch::Tensor low = register_buffer("low", both.slice(0, 0, 4));
+  ::torch::Tensor high = register_buffer("high", both.slice(0, 4, 8));
+};
+
+TEST(ModuleTraining, RefusesTensorsInTheSameMemory) {
+  EXPECT_THAT(refusal(options_of<SharesMemory>(sgd<SharesMemory>())),
+              HasSubstr("are two tensors in the same memory; register one tensor under both names"));
+  EXPECT_EQ(refusal(options_of<HasViewsOfOneTensor>(sgd<HasViewsOfOneTensor>())), "nothing was refused");
+}
+
+struct WritesToItsInput : Net {
+  ::torch::Tensor forward(::torch::Tensor x) { return Net::forward(x.clamp_(-0.5, 0.5)); }
+};
+
+TEST(ModuleTraining, RefusesAForwardThatWritesToItsInput) {
+  EXPECT_THAT(refusal(options_of<WritesToItsInput>(sgd<WritesToItsInput>())),
+              HasSubstr("forward() of the module wrote to its input 0"));
+}
+
+struct Throws : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    if (is_training()) throw std::runtime_error("a problem of the application");
+    return Net::forward(x);
+  }
+};
+
+struct ThrowsANumber : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) {
+    if (is_training()) throw 7;
+    return Net::forward(x);
+  }
+};
+
+TEST(ModuleTraining, SaysWhatTheApplicationThrew) {
+  EXPECT_THAT(refusal(options_of<Throws>(sgd<Throws>())),
+              HasSubstr("forward() of the module threw: a problem of the application"));
+  EXPECT_THAT(refusal(options_of<ThrowsANumber>(sgd<ThrowsANumber>())),
+              HasSubstr("forward() of the module threw: something that is no std::exception"));
+}
+
 TEST(ModuleTraining, KeepsArraysAtTheBeginningsOfCacheLines) {
   TrainableModule<Net> model(options_of<Net>(sgd<Net>()));
   model.prepare({});

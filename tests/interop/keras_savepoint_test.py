@@ -21,6 +21,7 @@ OPTIMIZERS = {
     "adamw": ({"kind": "adamw", **BETAS, "weight_decay": 0.02}, ["m", "v"]),
     "momentum": ({"kind": "sgd", "learning_rate": 0.5, "momentum": 0.9, "nesterov": True}, ["momentum"]),
     "sgd": ({"kind": "sgd", "learning_rate": 0.5, "momentum": 0.0, "nesterov": False}, []),
+    "whole_numbers": ({"kind": "sgd", "learning_rate": 1, "momentum": 0, "nesterov": False}, []),
     "rmsprop": (RMSPROP, ["velocity"]),
     "rmsprop_momentum": ({**RMSPROP, "momentum": 0.5, "weight_decay": 0.02}, ["velocity", "momentum"]),
     "rmsprop_centered": ({**RMSPROP, "centered": True}, ["velocity", "average_gradient"]),

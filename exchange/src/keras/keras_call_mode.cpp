@@ -36,7 +36,8 @@ bool KerasCallMode::begin(std::optional<bool> training) {
 void KerasCallMode::apply_to(ModelGraphLayer& layer) {
   if (!training_) return;
   const bool is_normalization = layer.kind == "BatchNormalization";
-  if (is_random_kind(layer.kind) || (is_normalization && *training_)) others_.insert(layer.name);
+  // Keras writes training=False for each call of such a layer, and draws in training all the same, as Holdfast does.
+  if (*training_ && (is_normalization || is_random_kind(layer.kind))) others_.insert(layer.name);
   // A layer that Keras does not train needs no note.
   if (!is_normalization || *training_ || layer.is_frozen) return;
   layer.is_frozen = true;
@@ -55,10 +56,8 @@ std::vector<std::string> KerasCallMode::end(const std::string& path) {
   add(frozen_,
       "Holdfast freezes it, so that it computes as in inference while the model trains; its gamma and beta are not "
       "trained either, unless you unfreeze it");
-  add(others_, *training_ ? "Holdfast has no such argument, and predicts as with training=False; predict with Keras if "
-                            "predictions need it"
-                          : "Holdfast has no such argument, and runs it in training as any other; give it the rate 0, "
-                            "or leave it out, before you convert the model");
+  add(others_,
+      "Holdfast has no such argument, and predicts as with training=False; predict with Keras if predictions need it");
   *this = KerasCallMode();
   return notes;
 }

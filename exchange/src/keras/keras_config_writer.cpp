@@ -178,6 +178,14 @@ constexpr std::array kSchedules = {ClassName{"cosine_decay", "CosineDecay"},
 constexpr std::array kClippings = {ClassName{"clip_value", "clipvalue"}, ClassName{"clip_norm", "clipnorm"},
                                    ClassName{"global_clip_norm", "global_clipnorm"}};
 
+// Holdfast's texts write 1.0 as 1, which some optimizers of Keras refuse as an integer. Counts stay integers.
+void write_reals_as_reals(Json& config) {
+  for (const auto& [option, number] : config.items()) {
+    const bool is_count = option.ends_with("_steps") || option.ends_with("_frequency");
+    if (number.is_number_integer() && !is_count) number = number.get<double>();
+  }
+}
+
 // Empty if Keras lacks the optimizer or its schedule.
 std::optional<Json> optimizer_object(const Json& configuration) {
   const KerasOptimizerKind* kind = keras_optimizer_of_kind(text_member(configuration, "kind"));
@@ -214,6 +222,7 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   if (!kind->requires_decay && config.contains("weight_decay") && number_member(config, "weight_decay") == 0) {
     config["weight_decay"] = nullptr;
   }
+  write_reals_as_reals(config);
   return optimizer;
 }
 

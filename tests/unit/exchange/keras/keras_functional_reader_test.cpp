@@ -246,13 +246,13 @@ TEST(KerasFunctionalReader, FreezesNormalizationsOfAModelThatRunsAsInInference) 
                                                 "\"base/bn\": ")));
 }
 
-TEST(KerasFunctionalReader, SaysThatADropoutDropsInTrainingAlone) {
+TEST(KerasFunctionalReader, SaysThatADropoutOfPredictionsIsLost) {
   const Json drop = layer_entry("Dropout", "drop", {call_with({output_of("x")})}, {{"rate", 0.5}});
   const Json dense = dense_entry("d", {call_with({output_of("x")})});
 
   EXPECT_THAT(read_in_mode(drop, true).notes,
               ElementsAre(HasSubstr("layer \"drop\" is called with training=True: Holdfast has no such argument")));
-  EXPECT_THAT(read_in_mode(drop, false).notes, ElementsAre(HasSubstr("give it the rate 0")));
+  EXPECT_TRUE(read_in_mode(drop, false).notes.empty()) << "Keras writes this for each call, and drops in training";
   EXPECT_TRUE(read_in_mode(dense, true).notes.empty()) << "it computes the same in both modes";
 }
 

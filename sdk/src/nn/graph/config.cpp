@@ -4,12 +4,15 @@
 
 #include "nn/graph/config.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/utf8.h"
 
 namespace holdfast {
 
@@ -29,17 +32,40 @@ static double shortest_double(float value) {
   return static_cast<float>(number) == value ? number : static_cast<double>(value);
 }
 
+static double finite_double(std::string_view key, float value) {
+  if (std::isfinite(value)) return shortest_double(value);
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("its option \"{}\" is {}, which no text of a model can hold; give a finite number", key, value));
+}
+
+// Of two values of one key, a file would keep the last alone.
+nlohmann::ordered_json& JsonConfigWriter::member(std::string_view key) {
+  const auto [found, is_new] = object_.emplace(std::string(key), nullptr);
+  if (is_new) return found.value();
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("its write_config() writes \"{}\" twice; give each option a key of its own", key));
+}
+
 void JsonConfigWriter::number(std::string_view key, float value) {
-  object_[std::string(key)] = shortest_double(value);
+  member(key) = finite_double(key, value);
+}
+
+void JsonConfigWriter::text(std::string_view key, std::string_view value) {
+  if (!is_utf8(value)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("its option \"{}\" is a text of other bytes than UTF-8; write it as UTF-8", key));
+  }
+  member(key) = value;
 }
 
 void JsonConfigWriter::numbers(std::string_view key, const std::vector<std::optional<float>>& values) {
   // A list may have gaps, such as the arguments of an operation that are values. JSON's null marks them.
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const std::optional<float>& value : values) {
-    list.push_back(value ? nlohmann::ordered_json(shortest_double(*value)) : nlohmann::ordered_json());
+    list.push_back(value ? nlohmann::ordered_json(finite_double(key, *value)) : nlohmann::ordered_json());
   }
-  object_[std::string(key)] = std::move(list);
+  member(key) = std::move(list);
 }
 
 JsonConfigReader::JsonConfigReader(const Json& object, std::string place) : object_(object), place_(std::move(place)) {

@@ -9,25 +9,26 @@
 
 namespace holdfast {
 
+// All of its functions throw Error{invalid_argument} for a key that was written before.
 class JsonConfigWriter final : public ConfigWriter {
  public:
-  void boolean(std::string_view key, bool value) override { object_[std::string(key)] = value; }
-  void integer(std::string_view key, std::int64_t value) override { object_[std::string(key)] = value; }
+  void boolean(std::string_view key, bool value) override { member(key) = value; }
+  void integer(std::string_view key, std::int64_t value) override { member(key) = value; }
   // Floats are written with the fewest digits that give the same float again. A missing number of a list is null.
+  // Throws Error{invalid_argument} for numbers that are not finite.
   void number(std::string_view key, float value) override;
-  void text(std::string_view key, std::string_view value) override { object_[std::string(key)] = value; }
-  void extent(std::string_view key, Extent2D value) override {
-    object_[std::string(key)] = {value.height, value.width};
-  }
-  void integers(std::string_view key, const std::vector<std::int64_t>& values) override {
-    object_[std::string(key)] = values;
-  }
+  // Throws Error{invalid_argument} for a text that is not UTF-8.
+  void text(std::string_view key, std::string_view value) override;
+  void extent(std::string_view key, Extent2D value) override { member(key) = {value.height, value.width}; }
+  void integers(std::string_view key, const std::vector<std::int64_t>& values) override { member(key) = values; }
   void numbers(std::string_view key, const std::vector<std::optional<float>>& values) override;
 
   // All that was written, in the order of the calls.
   const nlohmann::ordered_json& object() const { return object_; }
 
  private:
+  nlohmann::ordered_json& member(std::string_view key);
+
   nlohmann::ordered_json object_ = nlohmann::ordered_json::object();
 };
 

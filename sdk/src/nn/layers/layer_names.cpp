@@ -39,12 +39,16 @@ static bool is_name_character(char character) {
          character == '-' || character == '.';
 }
 
-void check_layer_name(std::string_view name) {
+constexpr std::size_t kMaximumLength = 100;
+
+static bool is_layer_name(std::string_view name) {
   // A name that begins with a dot could be read as a path, such as "..".
-  constexpr std::size_t kMaximumLength = 100;
-  const bool is_name = !name.empty() && name.size() <= kMaximumLength && !name.starts_with('.') &&
-                       std::all_of(name.begin(), name.end(), is_name_character);
-  if (is_name) return;
+  return !name.empty() && name.size() <= kMaximumLength && !name.starts_with('.') &&
+         std::all_of(name.begin(), name.end(), is_name_character);
+}
+
+void check_layer_name(std::string_view name) {
+  if (is_layer_name(name)) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("a layer's name has at most 100 letters, digits and characters of \"_-.\" and does not begin "
                           "with a dot, unlike \"{}\"",
@@ -59,6 +63,36 @@ void check_layer_path(std::string_view path) {
     begin = slash + 1;
   }
   check_layer_name(path.substr(begin));
+}
+
+void check_weight_name(std::string_view name) {
+  std::size_t begin = 0;
+  bool is_name = true;
+  while (is_name) {
+    const std::size_t slash = name.find('/', begin);
+    is_name = is_layer_name(name.substr(begin, slash - begin));
+    if (slash == std::string_view::npos) break;
+    begin = slash + 1;
+  }
+  if (is_name) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("its weight is called \"{}\", which no savepoint can hold; a name has at most 100 letters, "
+                          "digits and characters of \"_-.\", and does not begin with a dot",
+                          name.substr(0, kMaximumLength)));
+}
+
+void check_weight_paths(const std::vector<std::string>& names) {
+  const std::set<std::string_view> all(names.begin(), names.end());
+  for (const std::string& name : names) {
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      const std::string_view around = std::string_view(name).substr(0, slash);
+      if (!all.contains(around)) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the weight \"{}\" would lie inside the weight \"{}\", which no savepoint can hold; give "
+                              "one of the layers or models another name",
+                              name, around));
+    }
+  }
 }
 
 std::vector<std::string> name_layers(const std::vector<LayerName>& layers) {

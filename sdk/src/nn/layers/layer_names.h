@@ -18,6 +18,12 @@ struct LayerName {
 void check_layer_name(std::string_view name);
 // The same for each part of a layer's name that stands after the names of the models around it: "encoder/dense".
 void check_layer_path(std::string_view path);
+// Throws Error{invalid_argument} unless each part of the name of a layer's weight, "kernel" or "cell/kernel", is such a
+// name: savepoints hold it.
+void check_weight_name(std::string_view name);
+// The same if one of these names is also the beginning of another one, "n/kernel" and "n/kernel/kernel": no file of
+// groups can hold both.
+void check_weight_paths(const std::vector<std::string>& names);
 
 // One name for each layer: its own, or its kind in snake_case, with a number from the second one on:
 // "conv2d", "conv2d_1". Names that another layer has are skipped. Throws Error{invalid_argument} if two

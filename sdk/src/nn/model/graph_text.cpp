@@ -49,7 +49,12 @@ static OrderedJson layers_as_json(std::span<const ModelLayer> layers) {
   // Members keep this order, so that equal models have equal texts, byte by byte.
   for (const ModelLayer& layer : layers) {
     JsonConfigWriter config;
-    layer.layer->write_config(config);
+    try {
+      layer.layer->write_config(config);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("layer \"{}\" ({}) cannot be written: {}", layer.name, layer.layer->kind(),
+                                            error.what()));
+    }
     OrderedJson json = {{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}};
     // Keras's word. Texts of models without frozen layers have the bytes that they had before there were any.
     if (layer.is_frozen) json["trainable"] = false;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "holdfast/base/error.h"
+#include "nn/layers/layer_names.h"
 #include "nn/layers/operation_layer.h"
 #include "nn/model/description.h"
 #include "nn/model/differentiate.h"
@@ -162,6 +163,16 @@ class CallBuilder final : public LayerBuilder {
     return lowering_.builder().bind(array);
   }
 
+  // Parameters and buffers lie in two arenas, but side by side in a file.
+  void require_one_kind(const std::string& full_name, const std::string& name) {
+    const ModelDescription& model = lowering_.description();
+    for (const ArenaLayout* const layout : {&model.parameters, &model.buffers}) {
+      if (std::ranges::find(layout->entries(), full_name, &ArenaEntry::name) == layout->entries().end()) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("it asks for a parameter and for a buffer \"{}\"; give one another name", name));
+    }
+  }
+
   std::size_t find_or_declare(const Entries& entries, const std::string& full_name, const std::string& name,
                               const Shape& shape, const WeightStart& start) {
     // The first call of a layer declares its weights. Further calls find them here, and so does the graph for
@@ -185,6 +196,8 @@ class CallBuilder final : public LayerBuilder {
                               "call, for training and for inference",
                               name));
     }
+    check_weight_name(name);
+    require_one_kind(full_name, name);
     start.initializer.check(shape);
     // With more elements, sizes in bytes could overflow when they are added up.
     const auto elements = static_cast<std::size_t>(shape.element_count());
@@ -327,10 +340,14 @@ void Lowering::lower_call(std::size_t index) {
     check_outputs(call, specs);
     call_outputs_.push_back(std::move(outputs));
     call.outputs = std::move(specs);
-  } catch (const Error& error) {
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
     // A layer knows neither the name that the model chose for it nor all of its inputs. So the sentence gets both here.
-    throw Error(error.code(), fmt::format("layer \"{}\" ({}) cannot take {}: {}", layer.name, layer.layer->kind(),
-                                          shapes_of(description_, call, inputs), error.what()));
+    const auto* const own = dynamic_cast<const Error*>(&error);
+    throw Error(own == nullptr ? ErrorCode::invalid_argument : own->code(),
+                fmt::format("layer \"{}\" ({}) cannot take {}: {}", layer.name, layer.layer->kind(),
+                            shapes_of(description_, call, inputs), error.what()));
   }
   // The summary shows the shapes of the first call of a layer.
   if (layer.input_shape.rank() == 0 && !inputs.empty()) layer.input_shape = inputs[0].shape();
@@ -415,6 +432,11 @@ void lower(ModelDescription& description) {
     throw Error(ErrorCode::invalid_argument,
                 "a layer asks for other weights in inference than in training; build() must ask for the same ones");
   }
+  std::vector<std::string> names;
+  for (const ArenaLayout* const layout : {&description.parameters, &description.buffers}) {
+    for (const ArenaEntry& entry : layout->entries()) names.push_back(entry.name);
+  }
+  check_weight_paths(names);
   for (const CallInput& output : description.output_sources) {
     // A batch is cut into samples, and an output that has none could not be cut.
     if (output.call != CallInput::kModelInput && !description.calls[output.call].outputs[output.index].has_samples) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <limits>
+#include <stdexcept>
 
 #include "holdfast/holdfast.h"
 #include "unit/nn/support/refusal.h"
@@ -160,6 +161,56 @@ class ConstantLayer final : public LayerOf<ConstantLayer> {
   }
   void write_config(ConfigWriter&) const override {}
 };
+
+// A layer of an application with mistakes in build().
+class MistakenLayer final : public LayerOf<MistakenLayer> {
+ public:
+  using Mistake = std::function<void(LayerBuilder& builder)>;
+
+  explicit MistakenLayer(Mistake mistake) : LayerOf("mistaken"), mistake_(std::move(mistake)) {}
+  std::string_view kind() const override { return "test.Mistaken"; }
+  std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override {
+    mistake_(builder);
+    return {relu(inputs[0])};
+  }
+  void write_config(ConfigWriter&) const override {}
+
+ private:
+  const Mistake mistake_;
+};
+
+TEST(WrongModels, OfMistakenLayersNameThem) {
+  const Value row = input({4});
+  const auto with = [&](const MistakenLayer::Mistake& mistake) {
+    return [=] { Model(row, MistakenLayer{mistake}(row)); };
+  };
+  const auto named = [](const char* name) {
+    return [=](LayerBuilder& builder) { builder.parameter(name, {4}, Initializer::ones()); };
+  };
+  const std::string where = at("mistaken", "test.Mistaken");
+  expect_refused({
+      {"a weight that is called like a folder", with(named("..")), where, "no savepoint can hold", "called \"..\"",
+       "letters, digits"},
+      {"a weight without a name", with(named("")), where, "no savepoint can hold", "called \"\"", "letters, digits"},
+      {"a parameter and a buffer of one name", with([](LayerBuilder& builder) {
+         builder.parameter("scale", {4}, Initializer::ones());
+         builder.buffer("scale", {4}, Initializer::ones());
+       }),
+       where, "a parameter and for a buffer", "\"scale\"", "give one another name"},
+      {"an exception of the application", with([](LayerBuilder&) { throw std::runtime_error("a table is missing"); }),
+       where, "an input of shape", "[4]", "a table is missing"},
+  });
+}
+
+TEST(WrongModels, OfWeightsInsideWeightsNameBoth) {
+  const Value inner = input({4});
+  const Model nested(inner, Dense{2, {.name = "kernel"}}(inner));
+  const Value x = input({4});
+  EXPECT_THAT(refusal([&] {
+                Model(x, concatenate({nested.call({x}, "n").front(), Dense{2, {.name = "n"}}(x)}));
+              }),
+              HasSubstr("\"n/kernel/kernel\" would lie inside the weight \"n/kernel\""));
+}
 
 TEST(WrongModels, OfWrongLayersAndFunctionsNameThem) {
   const Value row = input({4});

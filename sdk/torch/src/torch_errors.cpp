@@ -19,7 +19,7 @@ void refuse_as_torch(const char* what, const std::string& said) {
 }
 
 void refuse_as_thrown(const char* what, const std::string& said) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} of the module threw: {}", what, said));
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} of the module failed: {}", what, said));
 }
 
 // What LibTorch says of a failure of CUDA has the name of the library and of its status, and no code of ours.

@@ -188,9 +188,9 @@ struct ThrowsANumber : Net {
 
 TEST(ModuleTraining, SaysWhatTheApplicationThrew) {
   EXPECT_THAT(refusal(options_of<Throws>(sgd<Throws>())),
-              HasSubstr("forward() of the module threw: a problem of the application"));
+              HasSubstr("forward() of the module failed: a problem of the application"));
   EXPECT_THAT(refusal(options_of<ThrowsANumber>(sgd<ThrowsANumber>())),
-              HasSubstr("forward() of the module threw: something that is no std::exception"));
+              HasSubstr("forward() of the module failed: something that is no std::exception"));
 }
 
 TEST(ModuleTraining, KeepsArraysAtTheBeginningsOfCacheLines) {

@@ -229,7 +229,7 @@ TEST(TrainableModule, SaysWhichOptionIsMissing) {
   EXPECT_THAT(refusal(options), HasSubstr("give TrainableOptions::inputs"));
   options = options_of<Net>(adam());
   options.inputs = {{.name = "x", .shape = {15}}};
-  EXPECT_THAT(refusal(options), HasSubstr("LibTorch refused forward() with two samples of zeros"));
+  EXPECT_THAT(refusal(options), HasSubstr("forward() with two samples of zeros of the module failed"));
 }
 
 // The gradients of one batch, of shards [first, first + samples).

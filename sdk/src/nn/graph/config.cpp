@@ -39,7 +39,7 @@ static double finite_double(std::string_view key, float value) {
       fmt::format("its option \"{}\" is {}, which no text of a model can hold; give a finite number", key, value));
 }
 
-// Of two values of one key, a file would keep the last alone.
+// A file would keep the last of two values of one key, without a message.
 nlohmann::ordered_json& JsonConfigWriter::member(std::string_view key) {
   const auto [found, is_new] = object_.emplace(std::string(key), nullptr);
   if (is_new) return found.value();

@@ -57,6 +57,12 @@ TEST(GuideCode, OfModelsDescribesThem) {
   EXPECT_THAT(model.summary(32), HasSubstr("32"));
 }
 
+TEST(GuideCode, OfLossesMakesThem) {
+  const SparseCategoricalCrossentropy loss{{.from_logits = true, .positions_at_once = 512}};
+
+  EXPECT_THAT(loss.configuration(), HasSubstr("512"));
+}
+
 TEST(GuideCode, OfNestedModelsGivesThemTheirWeights) {
   Replica replica = Replica::alone();
   const Model base = Sequential{Input{2}, Dense{3}};

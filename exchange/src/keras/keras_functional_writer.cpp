@@ -157,6 +157,7 @@ class FunctionalWriter {
   }
 
   Json write() const {
+    check_weights();
     check_shapes();
     Json layers = Json::array();
     const ModelGraph sorted = with_sorted_outputs(graph_);
@@ -240,6 +241,17 @@ class FunctionalWriter {
       if (!named.contains(key)) named[key] = value;
     }
     return {{"args", std::move(args)}, {"kwargs", std::move(named)}};
+  }
+
+  // A layer of Keras has its weights to itself. A ReversibleEmbedding uses its own twice, and is a layer there too.
+  void check_weights() const {
+    for (const ModelGraphLayer& layer : graph_.layers) {
+      if (layer.kind != "Operation" || text_member(layer.config, "operation") != "weight") continue;
+      refuse_savepoint(
+          fmt::format("its layer {} hands on a weight of another layer, which files of Keras cannot hold; tie an "
+                      "embedding and its output with ReversibleEmbedding, or write safetensors",
+                      quoted_text(layer.name)));
+    }
   }
 
   // Names the first layer whose output has no shape, before those after it are blamed.

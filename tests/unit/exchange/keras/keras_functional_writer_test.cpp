@@ -47,6 +47,22 @@ TEST(KerasFunctionalWriter, OrdersLayersAsKerasDoes) {
               ElementsAre("right", "shared", "two", "one", "left", "sum", "unused", "end", "side"));
 }
 
+// y = x kernel kernel^T
+constexpr const char* kTied = R"({"format": "holdfast.model", "version": 1,
+    "inputs": [{"name": "x", "shape": [6], "dtype": "f32"}],
+    "layers": [{"kind": "Dense", "name": "code", "config": {"units": 6}},
+               {"kind": "Operation", "name": "weight", "config": {"operation": "weight", "weight": "kernel"}},
+               {"kind": "Operation", "name": "permute", "config": {"operation": "permute", "order": [1, 0]}},
+               {"kind": "Operation", "name": "matmul", "config": {"operation": "matmul"}}],
+    "calls": [{"layer": 0, "inputs": [[-1, 0]]}, {"layer": 1, "inputs": [[0, 0]]}, {"layer": 2, "inputs": [[1, 0]]},
+              {"layer": 3, "inputs": [[0, 0], [2, 0]]}],
+    "outputs": [[3, 0]]})";
+
+TEST(KerasFunctionalWriter, SaysThatKerasHasNoTiedWeights) {
+  EXPECT_THAT(error_of([] { keras_functional_config(graph_of_text(kTied)); }),
+              HasSubstr("its layer \"weight\" hands on a weight of another layer"));
+}
+
 TEST(KerasFunctionalWriter, IsReadBackAsTheSameGraph) {
   const ModelGraph graph = graph_of_text(kBranches);
 

@@ -4,6 +4,8 @@
 
 #include "holdfast/recovery/worker_c.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -153,9 +155,8 @@ void wait_for(const holdfast_arenas& arenas, int rank, std::uint32_t count, Dead
     case SignalWord::Outcome::cancelled:
       throw Error(ErrorCode::cancelled, "the generation has ended");
     case SignalWord::Outcome::deadline_passed:
-      throw Error(ErrorCode::deadline_exceeded, "rank " + std::to_string(rank) + " did not count up to " +
-                                                    std::to_string(count) + " in time; it is at " +
-                                                    std::to_string(counter_of(arenas, rank).count()));
+      throw Error(ErrorCode::deadline_exceeded, fmt::format("rank {} did not count up to {} in time; it is at {}", rank,
+                                                            count, counter_of(arenas, rank).count()));
   }
 }
 
@@ -275,9 +276,8 @@ holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* worker, size_t 
     require(worker != nullptr, "worker");
     require(arenas != nullptr, "arenas");
     if (bytes < HOLDFAST_ARENA_HEADER_BYTES) {
-      throw Error(ErrorCode::invalid_argument, "an arena of " + std::to_string(bytes) +
-                                                   " bytes has no room for its header of " +
-                                                   std::to_string(HOLDFAST_ARENA_HEADER_BYTES));
+      throw Error(ErrorCode::invalid_argument, fmt::format("an arena of {} bytes has no room for its header of {}",
+                                                           bytes, HOLDFAST_ARENA_HEADER_BYTES));
     }
     auto exchanged = std::make_unique<holdfast_arenas>();
     exchanged->rank = worker->worker->rank();
@@ -311,7 +311,7 @@ holdfast_status holdfast_arenas_wait_for(const holdfast_arenas* arenas, int rank
     // A wrong rank would be read from memory outside the list.
     if (!has_rank(*arenas, rank)) {
       throw Error(ErrorCode::invalid_argument,
-                  "there is no rank " + std::to_string(rank) + " among " + std::to_string(arenas->memory.all.size()));
+                  fmt::format("there is no rank {} among {}", rank, arenas->memory.all.size()));
     }
     wait_for(*arenas, rank, count, after(timeout_seconds));
   });

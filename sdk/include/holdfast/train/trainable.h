@@ -82,7 +82,7 @@ class GradientSink {
  public:
   // What Holdfast asks for in this call. A Trainable may ignore all of it except on_ready, which
   // ready() calls.
-  struct Wishes {
+  struct Options {
     // Holdfast would check whether all gradients are finite; set_finite() spares that check.
     bool asks_if_finite = false;
     // Called by ready() on its thread: replicas add what is ready while the rest is computed. May
@@ -93,8 +93,8 @@ class GradientSink {
   };
 
   // For Holdfast, and for tests of a Trainable.
-  explicit GradientSink(std::span<float> gradients) : GradientSink(gradients, Wishes()) {}
-  GradientSink(std::span<float> gradients, Wishes wishes) : gradients_(gradients), wishes_(std::move(wishes)) {}
+  explicit GradientSink(std::span<float> gradients) : GradientSink(gradients, Options()) {}
+  GradientSink(std::span<float> gradients, Options options) : gradients_(gradients), options_(std::move(options)) {}
 
   // gradient_count() floats in the memory() of the Trainable. Their content is undefined at first.
   std::span<float> gradients() { return gradients_; }
@@ -103,21 +103,18 @@ class GradientSink {
   // reversed or too long, and Holdfast refuses a shard that leaves floats undeclared.
   void ready(std::size_t begin, std::size_t end) {
     if (begin > end || end > gradients_.size() || end - begin > gradients_.size() - ready_count_) {
-      throw Error(ErrorCode::invalid_argument, "compute_gradients() declared floats " + std::to_string(begin) + " to " +
-                                                   std::to_string(end) + " of " + std::to_string(gradients_.size()) +
-                                                   " ready, after " + std::to_string(ready_count_) +
-                                                   " others; declare each float once, as a range [begin, end)");
+      refuse_range(begin, end);
     }
     if (begin == end) return;
     ready_count_ += end - begin;
-    if (wishes_.on_ready) wishes_.on_ready(begin, end);
+    if (options_.on_ready) options_.on_ready(begin, end);
   }
   // For a shard that calls ready() range by range: the least number of floats for one call.
-  std::size_t least_floats() const { return wishes_.least_floats; }
+  std::size_t least_floats() const { return options_.least_floats; }
 
   // True if set_finite() would spare Holdfast a pass over all gradients. Calling set_finite() is
   // optional.
-  bool asks_if_finite() const { return wishes_.asks_if_finite; }
+  bool asks_if_finite() const { return options_.asks_if_finite; }
   // Whether all gradients that were written are finite.
   void set_finite(bool is_finite) { is_finite_ = is_finite; }
 
@@ -127,8 +124,10 @@ class GradientSink {
   std::optional<bool> is_finite() const { return is_finite_; }
 
  private:
+  [[noreturn]] void refuse_range(std::size_t begin, std::size_t end) const;
+
   std::span<float> gradients_;
-  Wishes wishes_;
+  Options options_;
   std::size_t ready_count_ = 0;
   std::optional<bool> is_finite_;
 };

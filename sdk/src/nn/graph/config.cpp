@@ -149,8 +149,8 @@ Extent2D JsonConfigReader::extent(std::string_view key) {
 void JsonConfigReader::finish() const {
   // A member that this version does not know may change what the known ones mean, so that the file is refused.
   if (keys_read_ == object_.size()) return;
-  throw Error(ErrorCode::invalid_file, place_ + " of the model graph holds " + std::to_string(object_.size()) +
-                                           " values, of which only " + std::to_string(keys_read_) + " are known");
+  throw Error(ErrorCode::invalid_file, fmt::format("{} of the model graph holds {} values, of which only {} are known",
+                                                   place_, object_.size(), keys_read_));
 }
 
 }  // namespace holdfast

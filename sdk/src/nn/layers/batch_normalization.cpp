@@ -1,5 +1,7 @@
 #include "holdfast/nn/batch_normalization.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "holdfast/base/error.h"
@@ -17,11 +19,11 @@ BatchNormalization::BatchNormalization(const BatchNormalizationOptions& options)
   // Both comparisons are written so that they refuse a NaN.
   if (!(options.momentum >= 0 && options.momentum <= 1)) {
     throw Error(ErrorCode::invalid_argument,
-                "BatchNormalization needs a momentum from 0 to 1, not " + std::to_string(options.momentum));
+                fmt::format("BatchNormalization needs a momentum from 0 to 1, not {}", options.momentum));
   }
   if (!(options.epsilon > 0 && std::isfinite(options.epsilon))) {
     throw Error(ErrorCode::invalid_argument,
-                "BatchNormalization needs a finite epsilon above 0, not " + std::to_string(options.epsilon));
+                fmt::format("BatchNormalization needs a finite epsilon above 0, not {}", options.epsilon));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "holdfast/nn/binary_accuracy.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
@@ -15,7 +17,7 @@ BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)
   // No output lies above a NaN, so each would count as 0 without an error. An infinity leaves no choice either.
   if (!std::isfinite(threshold_)) {
     throw Error(ErrorCode::invalid_argument,
-                "the threshold of \"" + this->name() + "\" must be finite, but is " + std::to_string(threshold_));
+                fmt::format("the threshold of \"{}\" must be finite, but is {}", this->name(), threshold_));
   }
 }
 

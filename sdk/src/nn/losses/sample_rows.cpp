@@ -1,5 +1,7 @@
 #include "nn/losses/sample_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "holdfast/base/error.h"
@@ -11,9 +13,9 @@ namespace {
 // assertion.
 [[noreturn]] void refuse(const NamedFunction& what, std::span<const float> outputs, std::span<const float> targets,
                          std::int64_t samples, std::string_view rule) {
-  throw Error(ErrorCode::invalid_argument, what.name() + " was given " + std::to_string(outputs.size()) +
-                                               " outputs and " + std::to_string(targets.size()) + " targets for " +
-                                               std::to_string(samples) + " samples; it needs " + std::string(rule));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} was given {} outputs and {} targets for {} samples; it needs {}", what.name(),
+                          outputs.size(), targets.size(), samples, rule));
 }
 
 SampleRows rows(const NamedFunction& what, std::span<const float> outputs, std::span<const float> targets,
@@ -48,9 +50,8 @@ SampleRows rows_with_equal_targets(const NamedFunction& what, std::span<const fl
 void check_gradient(const NamedFunction& what, const SampleRows& rows, std::span<const float> gradient) {
   // An empty gradient asks for the loss alone.
   if (gradient.empty() || gradient.size() == rows.outputs.size()) return;
-  throw Error(ErrorCode::invalid_argument, what.name() + " has " + std::to_string(rows.outputs.size()) +
-                                               " outputs, but its gradient has room for " +
-                                               std::to_string(gradient.size()));
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} has {} outputs, but its gradient has room for {}",
+                                                       what.name(), rows.outputs.size(), gradient.size()));
 }
 
 std::size_t index_of_largest(std::span<const float> row) {

@@ -17,9 +17,8 @@ namespace holdfast {
 void check_extent(std::string_view kind, std::string_view option, std::int64_t value) {
   // With larger extents, products of two of them would not fit into 63 bits.
   if (value >= 1 && value <= Layer::kMaximumExtent) return;
-  throw Error(ErrorCode::invalid_argument, std::string(kind) + " needs " + std::string(option) + " from 1 to " +
-                                               std::to_string(Layer::kMaximumExtent) + ", not " +
-                                               std::to_string(value));
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} needs {} from 1 to {}, not {}", kind, option,
+                                                       std::int64_t{Layer::kMaximumExtent}, value));
 }
 
 void check_extent(std::string_view kind, std::string_view option, Extent2D value) {
@@ -76,16 +75,16 @@ const Value& input_with_positions(std::span<const Value> inputs, std::size_t pos
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size) {
   if (batch_size < 1) {
     throw Error(ErrorCode::invalid_argument,
-                "predict() needs a batch size of at least 1, not " + std::to_string(batch_size));
+                fmt::format("predict() needs a batch size of at least 1, not {}", batch_size));
   }
   // A single sample is easily passed instead of a batch, so the sentence speaks of it.
   if (features.rank() > 0 && features.without_batch() == input) return;
   std::string wanted;
-  for (const std::int64_t extent : input.extents()) wanted += ", " + std::to_string(extent);
-  throw Error(
-      ErrorCode::invalid_argument,
-      "predict() takes a batch of samples, [n" + wanted + "], not " + features.to_string() +
-          (features == input ? "; that is one sample, so pass it as a batch of one: Shape{1" + wanted + "}" : ""));
+  for (const std::int64_t extent : input.extents()) wanted += fmt::format(", {}", extent);
+  const std::string remedy =
+      features == input ? fmt::format("; that is one sample, so pass it as a batch of one: Shape{{1{}}}", wanted) : "";
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("predict() takes a batch of samples, [n{}], not {}{}", wanted, features.to_string(), remedy));
 }
 
 }  // namespace holdfast

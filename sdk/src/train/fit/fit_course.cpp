@@ -252,12 +252,18 @@ bool FitCourse::make_step() {
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
   const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
   StepRunner& runner = *training_.runner;
-  const StepRunner::Outcome outcome = naming_sample_of(plan_.data(), training_.context->seed, *batch, [&] {
-    if (options.checked_shards > 0) return CheckedStep(runner, options).train(*batch, state.step);
-    StepArithmetic arithmetic(runner, *batch, state.step, options);
-    WatchedStep watched = arithmetic.watched();
-    return carry_out(watched);
-  });
+  StepRunner::Outcome outcome;
+  try {
+    if (options.checked_shards > 0) {
+      outcome = CheckedStep(runner, options).train(*batch, state.step);
+    } else {
+      StepArithmetic arithmetic(runner, *batch, state.step, options);
+      WatchedStep watched = arithmetic.watched();
+      outcome = carry_out(watched);
+    }
+  } catch (const SampleError& error) {
+    throw with_name_of_sample(error, plan_.data(), training_.context->seed, *batch);
+  }
   session_.count_step(record(), *batch, outcome, plan_);
   logs_ = session_.end_step(record(), *context_);
   is_step_open_ = true;

@@ -61,7 +61,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
       compute_together(work, {first, first + options.shards_together}, slot, 0);
     } else {
       compute_one(work, static_cast<std::size_t>(index), slot,
-                  open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Wishes()));
+                  open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Options()));
     }
     if (check != nullptr) check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
     // Gradients that were sent ahead are added already.
@@ -219,11 +219,11 @@ ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, 
 }
 
 // The padding is added with the gradients, and must be zero.
-GradientSink ShardComputation::open_sink(const Slot& slot, GradientSink::Wishes wishes) {
+GradientSink ShardComputation::open_sink(const Slot& slot, GradientSink::Options options) {
   memory().fill_zero(slot.gradients.subspan(layout_.gradient_count()));
   // In other cases the sum over shards is what must be finite, and the reduction looks at it.
-  wishes.asks_if_finite = is_lone_shard();
-  return GradientSink(slot.gradients.first(layout_.gradient_count()), std::move(wishes));
+  options.asks_if_finite = is_lone_shard();
+  return GradientSink(slot.gradients.first(layout_.gradient_count()), std::move(options));
 }
 
 void ShardComputation::require_all_ready(const GradientSink& sink) const {
@@ -246,7 +246,7 @@ bool ShardComputation::can_overlap(int index, std::int64_t step) const {
          !context_.supervision->may_corrupt(FaultPoint::backward, step);
 }
 
-GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t step) {
+GradientSink::Options ShardComputation::send_when_ready(int index, std::int64_t step) {
   const auto send = [this, index, step, missing = layout_.gradient_count()](std::size_t begin,
                                                                             std::size_t end) mutable {
     missing -= std::min(missing, end - begin);

@@ -87,11 +87,11 @@ class ShardComputation {
   void recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step, int worker);
   std::span<float> sums_of(const Batch& batch, const Slot& slot) const;
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
-  GradientSink open_sink(const Slot& slot, GradientSink::Wishes wishes);
+  GradientSink open_sink(const Slot& slot, GradientSink::Options options);
   void require_all_ready(const GradientSink& sink) const;
   bool is_lone_shard() const;
   bool can_overlap(int index, std::int64_t step) const;
-  GradientSink::Wishes send_when_ready(int index, std::int64_t step);
+  GradientSink::Options send_when_ready(int index, std::int64_t step);
   void write_requests(std::span<float> tail) const;
   Digest digest_of(const Slot& slot) const;
   void check_cancelled() const;

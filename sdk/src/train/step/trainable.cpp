@@ -1,8 +1,18 @@
 #include "holdfast/train/trainable.h"
 
+#include <fmt/format.h>
+
 #include "nn/losses/metric_direction.h"
 
 namespace holdfast {
+
+void GradientSink::refuse_range(std::size_t begin, std::size_t end) const {
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("compute_gradients() declared floats {} to {} of {} ready, after {} others; declare each float "
+                  "once, as a range [begin, end)",
+                  begin, end, gradients_.size(), ready_count_));
+}
 
 // A Trainable that ignored weights would train with other numbers than its user means, without a word. So the defaults
 // of what changes the numbers throw, and an override says that it is prepared.

@@ -59,7 +59,7 @@ TEST(WrongModels, OfWrongOptionsNameTheLayerAndTheRange) {
       {"strides with dilation", [] { Conv2D(4, 3, {.strides = 2, .dilation_rate = 2}); }, "Conv2D needs",
        "strides or a dilation rate of 1", "not strides [2, 2]", "use two layers"},
       {"no window", [] { MaxPooling2D(0); }, "MaxPooling2D needs", "window extents", "not 0", extents},
-      {"all dropped", [] { Dropout(1.0F); }, "Dropout needs", "a rate", "not 1.0", "from 0 to below 1"},
+      {"all dropped", [] { Dropout(1.0F); }, "Dropout needs", "a rate", "not 1", "from 0 to below 1"},
       {"a negative rate", [] { Dropout(-0.5F); }, "Dropout needs", "a rate", "not -0.5", "from 0 to below 1"},
       {"momentum above 1", [] { BatchNormalization({.momentum = 1.5F}); }, "BatchNormalization needs", "a momentum",
        "not 1.5", "from 0 to 1"},

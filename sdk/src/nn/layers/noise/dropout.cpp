@@ -1,5 +1,7 @@
 #include "holdfast/nn/dropout.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
@@ -11,7 +13,7 @@ namespace holdfast {
 Dropout::Dropout(float rate, const DropoutOptions& options) : LayerOf(options.name), rate_(rate) {
   // Elements that are kept are divided by 1 - rate, which must not be 0.
   if (rate >= 0 && rate < 1) return;
-  throw Error(ErrorCode::invalid_argument, "Dropout needs a rate from 0 to below 1, not " + std::to_string(rate));
+  throw Error(ErrorCode::invalid_argument, fmt::format("Dropout needs a rate from 0 to below 1, not {}", rate));
 }
 
 std::vector<Value> Dropout::build(LayerBuilder& builder, std::span<const Value> inputs) const {

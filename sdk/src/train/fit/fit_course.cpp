@@ -132,22 +132,33 @@ bool FitCourse::is_epoch_done() const {
 bool FitCourse::advance() {
   try {
     while (!has_ended_) {
+      std::optional<Batch> batch;
       try {
         if (is_over()) {
           end();
         } else if (record().is_finished) {
           loader_.reset();
           session_.close_fit(*context_);
-        } else if (make_step()) {
-          return true;
-        } else {
+        } else if (batch = next_batch(); !batch) {
           finish_step();
+        } else {
+          StepRunner& runner = *training_.runner;
+          const std::int64_t step = training_.state.step;
+          const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
+          StepArithmetic arithmetic(runner, *batch, step, options);
+          WatchedStep watched = arithmetic.watched();
+          note_step(*batch,
+                    options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step) : carry_out(watched));
+          return true;
         }
       } catch (const GenerationEnded&) {
         go_on(false);
       } catch (const RollBack&) {
         // The replicas disagree about this state, so none of them may offer it to the next generation.
         go_on(true);
+      } catch (const SampleError& error) {
+        if (!batch) throw;
+        throw with_name_of_sample(error, plan_.data(), training_.context->seed, *batch);
       }
     }
     return false;
@@ -235,39 +246,28 @@ void FitCourse::settle_batch() {
   training_.supervision.report_event("batch_changed", detail.dump());
 }
 
-// Returns false if what comes after a step is due first. The generation may have ended between a callback's request to
-// end fit() and that end, or at the end of an epoch.
-bool FitCourse::make_step() {
+// Empty if what comes after a step is due first. The generation may have ended between a callback's request to end
+// fit() and that end, or at the end of an epoch.
+std::optional<Batch> FitCourse::next_batch() {
   TrainState& state = training_.state;
   const bool is_due = !is_step_open_ && !is_epoch_done() && state.stage != FitStage::ending;
   if (is_due) settle_batch();
   if (loader_ == nullptr) open_data();
-  if (!is_due) return false;
+  if (!is_due) return std::nullopt;
   if (state.stage == FitStage::before_epoch) session_.begin_epoch(*context_);
   training_.enter(TrainingPhase::reading_data);
   training_.runner->reach(FaultPoint::data, state.step);
-  const std::optional<Batch> batch = loader_->next();
+  std::optional<Batch> batch = loader_->next();
   // The loader and the state count for themselves. A difference would train on other samples without a message.
   const EpochPlan::Position due = plan_.position(state, record());
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
-  const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
-  StepRunner& runner = *training_.runner;
-  StepRunner::Outcome outcome;
-  try {
-    if (options.checked_shards > 0) {
-      outcome = CheckedStep(runner, options).train(*batch, state.step);
-    } else {
-      StepArithmetic arithmetic(runner, *batch, state.step, options);
-      WatchedStep watched = arithmetic.watched();
-      outcome = carry_out(watched);
-    }
-  } catch (const SampleError& error) {
-    throw with_name_of_sample(error, plan_.data(), training_.context->seed, *batch);
-  }
-  session_.count_step(record(), *batch, outcome, plan_);
+  return batch;
+}
+
+void FitCourse::note_step(const Batch& batch, const StepOutcome& outcome) {
+  session_.count_step(record(), batch, outcome, plan_);
   logs_ = session_.end_step(record(), *context_);
   is_step_open_ = true;
-  return true;
 }
 
 void FitCourse::finish_step() {

@@ -41,7 +41,8 @@ class FitCourse {
   void go_on(bool gives_up_state);
   void open_data();
   void settle_batch();
-  bool make_step();
+  std::optional<Batch> next_batch();
+  void note_step(const Batch& batch, const StepOutcome& outcome);
   void finish_step();
   void end();
   void fail(const std::string& sentence);

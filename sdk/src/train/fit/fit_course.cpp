@@ -78,8 +78,7 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
       plan_(checked_plan(data, options, session.training_)),
       begun_(Trainer::Session::new_call("fit", plan_.described(), options.epochs)) {
   // A process that has not joined does not know how many replicas there will be.
-  session_.generation_.join(plan_.data_for(training_.context->first_replicas), WarmUp::training,
-                            Trainer::Session::shards_together(plan_));
+  session_.generation_.join(plan_.data_for(training_.context->first_replicas), WarmUp::training, shards_together());
   begun_.steps_per_epoch = options.steps_per_epoch;
   begun_.accumulate = options.accumulate;
   if (options.global_batch.policy == BatchPolicy::per_replica) {
@@ -118,7 +117,7 @@ void FitCourse::begin() {
   training_.asks_end = false;
   context_.emplace(training_, call_, plan_);
   // Not after a recovery: a callback that was told of the beginning is not told again.
-  session_.begin_fit(*context_);
+  begin_fit();
 }
 
 bool FitCourse::is_over() const {
@@ -138,13 +137,13 @@ bool FitCourse::advance() {
           end();
         } else if (record().is_finished) {
           loader_.reset();
-          session_.close_fit(*context_);
+          close_fit();
         } else if (batch = next_batch(); !batch) {
           finish_step();
         } else {
           StepRunner& runner = *training_.runner;
           const std::int64_t step = training_.state.step;
-          const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
+          const StepRunner::TrainOptions options = step_options(*batch);
           StepArithmetic arithmetic(runner, *batch, step, options);
           WatchedStep watched = arithmetic.watched();
           note_step(*batch,
@@ -184,6 +183,7 @@ void FitCourse::go_on(bool gives_up_state) {
   is_step_open_ = false;
   if (gives_up_state) session_.generation_.give_up_state();
   session_.begin_next_generation(begun_);
+  if (session_.generation_.take_news_of_state()) restore_callbacks_of_fit();
   // A savepoint that was asked for may be of a state that has been given up.
   if (!record().is_finished) context_->forget_pending();
 }
@@ -217,7 +217,7 @@ void FitCourse::open_data() {
   loader_ = session_.samples_.open(plan_.data(), {.first_epoch = first.pass,
                                                   .first_batch = first.batch,
                                                   .end_epoch = plan_.end_pass(state, record()),
-                                                  .shards_together = Trainer::Session::shards_together(plan_),
+                                                  .shards_together = shards_together(),
                                                   .batches_together = EpochPlan::batches_together(record())});
 }
 
@@ -254,7 +254,7 @@ std::optional<Batch> FitCourse::next_batch() {
   if (is_due) settle_batch();
   if (loader_ == nullptr) open_data();
   if (!is_due) return std::nullopt;
-  if (state.stage == FitStage::before_epoch) session_.begin_epoch(*context_);
+  if (state.stage == FitStage::before_epoch) begin_epoch();
   training_.enter(TrainingPhase::reading_data);
   training_.runner->reach(FaultPoint::data, state.step);
   std::optional<Batch> batch = loader_->next();
@@ -265,8 +265,8 @@ std::optional<Batch> FitCourse::next_batch() {
 }
 
 void FitCourse::note_step(const Batch& batch, const StepOutcome& outcome) {
-  session_.count_step(record(), batch, outcome, plan_);
-  logs_ = session_.end_step(record(), *context_);
+  count_step(batch, outcome);
+  logs_ = end_step();
   is_step_open_ = true;
 }
 
@@ -276,10 +276,10 @@ void FitCourse::finish_step() {
   // A savepoint or the result of fit() must not come from a state that differs between the ranks.
   if (is_epoch_done() || is_ending) session_.agreement_.agree();
   if (is_epoch_done()) {
-    session_.end_epoch(record(), *context_);
+    end_epoch();
   } else if (is_ending) {
-    record().results = session_.means_of_epoch(record());
-    session_.end_fit(record(), *context_);
+    record().results = means_of_epoch();
+    end_fit();
   }
   if (record().is_finished) return;
   // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call late.

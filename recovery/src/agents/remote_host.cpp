@@ -104,7 +104,7 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
     if (replica != nullptr && !replica->is_over_) resumed_.push_back(member);
   }
   connection_->send({{"kind", kResume}, {"members", resumed_}});
-  // An agent answers once its beats are acknowledged. One that never does would be there for ever and of no use.
+  // An agent answers once its beats are acknowledged. One that never does would stay, and be of no use.
   presence_timer_.expires_after(times_.host);
   presence_timer_.async_wait(
       [this, weak = std::weak_ptr<const bool>(is_alive_)](const boost::system::error_code& error) {

@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kSavepointSeconds = 600;
+// The request of a peer that is gone stays open as long as this, and counts against SavepointRequests::kMost.
 constexpr int kMostSavepointSeconds = 3600;
 
 constexpr const char* kIsPlain =
@@ -99,6 +100,7 @@ void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
 void RunRequests::pass_on_savepoints() {
   // While a generation gathers there is no rank 0 to ask. generation_opened() asks it then.
   if (savepoints_.newest() != 0 && run_.state().phase == RunPhase::running) {
+    // The newest request is enough, since its savepoint answers those before it.
     run_.ask_for_savepoint(savepoints_.newest());
   }
 }

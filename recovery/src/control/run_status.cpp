@@ -22,6 +22,7 @@ double count_seconds(Moment::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+// Counted by rank: a restart gives the rank another member, whose own count would always be 0.
 std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
   const auto found = restarts.by_rank.find(rank);
   return found == restarts.by_rank.end() ? 0 : found->second;
@@ -98,6 +99,7 @@ Json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
     if (sight == sights.end() || course == courses_.end()) continue;
     const double own_rate = course->second.rate.per_second(now);
     rate += own_rate;
+    // Replicas that train together differ by a step at most, so the furthest one shows where the run is.
     step = std::max(step, sight->second.step);
     members.push_back({{"member", member.id},
                        {"rank", number_or_null(member.rank)},

@@ -22,6 +22,7 @@ constexpr std::chrono::seconds kShortestBusyLimit(30);
 
 // How far a member has come; members are compared by it.
 std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
+  // The step comes first: arrivals compare only members that are at the same step.
   return {pulse.step, pulse.arrivals};
 }
 
@@ -199,6 +200,7 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
 }
 
 HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
+  // A callback has ten minutes. Ten times as long would let a loop cost more than an hour and a half.
   if (pulse.phase == Phase::regrouping || pulse.phase == Phase::callbacks) return limit;
   const Duration longer = std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
   return pulse.phase == Phase::starting ? longer : limits_.granted(longer);

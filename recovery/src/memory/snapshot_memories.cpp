@@ -9,6 +9,7 @@ namespace holdfast::recovery {
 FileDescriptor SnapshotMemories::add(std::size_t bytes) {
   SharedMemory memory = SharedMemory::create("holdfast-snapshots", bytes);
   FileDescriptor descriptor = duplicate(memory.descriptor());
+  // The mapping that is kept here lets the snapshots outlive their writer.
   memories_.push_back(std::move(memory));
   return descriptor;
 }
@@ -30,6 +31,7 @@ std::vector<FileDescriptor> SnapshotMemories::read_only_descriptors() const {
 }
 
 std::optional<MemorySnapshots::Whole> SnapshotMemories::newest() const {
+  // The newest memory need not have the newest state: its writer may not have made a whole snapshot yet.
   std::optional<MemorySnapshots::Whole> newest;
   for (const SharedMemory& memory : memories_) {
     const auto candidate = MemorySnapshots::newest(memory);

@@ -30,10 +30,11 @@ constexpr std::size_t kMostShownBytes = 200;
 // The crashed process ran on this machine, so its files have this byte order.
 constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
+// A name of C stays as it is. The demangler would take "f" for the code of a type, and call the function "float".
 std::string readable(const std::string& name) {
   int status = -1;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
+  std::unique_ptr<char, decltype(&std::free)> text(nullptr, &std::free);
+  if (name.starts_with("_Z")) text.reset(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status));
   std::string shown = status == 0 && text != nullptr ? text.get() : name;
   // A line of the log has to stay readable.
   if (shown.size() > kMostShownBytes) shown = shown.substr(0, kMostShownBytes) + "...";

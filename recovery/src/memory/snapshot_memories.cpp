@@ -6,7 +6,18 @@
 
 namespace holdfast::recovery {
 
+// Writers may die one after another before their first whole snapshot. Each memory is as large as the state twice, and
+// a message has room for few descriptors.
+constexpr std::size_t kMostMemories = 8;
+
 FileDescriptor SnapshotMemories::add(std::size_t bytes) {
+  if (memories_.size() == kMostMemories) {
+    // The oldest one goes, unless it has what a run would go on from.
+    const auto best = newest();
+    const auto first = MemorySnapshots::newest(memories_.front());
+    const bool is_best = best && first && first->step == best->step;
+    memories_.erase(memories_.begin() + (is_best ? 1 : 0));
+  }
   SharedMemory memory = SharedMemory::create("holdfast-snapshots", bytes);
   FileDescriptor descriptor = duplicate(memory.descriptor());
   // The mapping that is kept here lets the snapshots outlive their writer.

@@ -51,15 +51,15 @@ void RunRequests::obey(const Json& request, const Answer& answer, Moment now) {
 }
 
 void RunRequests::look(Moment now) {
-  status_.look(run_.sights(), now);
+  status_.look(run_.member_statuses(), now);
   savepoints_.look(now);
 }
 
 // Looks now, so that the answer is not older than the question.
 Json RunRequests::status(Moment now) {
-  const std::map<int, Sight> sights = run_.sights();
-  status_.look(sights, now);
-  Json body = status_.describe(run_.state(), sights, run_.restarts(), now);
+  const std::map<int, MemberStatus> member_statuses = run_.member_statuses();
+  status_.look(member_statuses, now);
+  Json body = status_.describe(run_.state(), member_statuses, run_.restarts(), now);
   body["device_events"] = run_.device_events ? run_.device_events(now) : Json::array();
   body["ok"] = true;
   body["watchdog_pid"] = ::getpid();

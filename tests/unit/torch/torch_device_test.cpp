@@ -184,7 +184,7 @@ TEST_F(OnAPretendedDevice, RefusesWhatTheCpuRefuses) {
 }
 
 TEST_F(OnAPretendedDevice, RefusesWhatLibTorchWouldNotComputeTheSameWay) {
-  EXPECT_THAT(refusal_on<Net>("cuda:0", Precision::bf16), HasSubstr("give SuperviseOptions::precision f32"));
+  EXPECT_THAT(refusal_on<Net>("cuda:0", Precision::bf16), HasSubstr("give SuperviseOptions::precision f32 or tf32"));
 }
 
 TEST_F(OnAPretendedDevice, RefusesADeviceThatItsLibTorchLacks) {

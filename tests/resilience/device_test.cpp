@@ -24,7 +24,7 @@ void PrintTo(const DeviceCase& run, std::ostream* out) {
 }
 
 std::vector<std::string> with_precision(const std::string& precision, const TemporaryFolder& folder) {
-  return {"--run-dir", folder / "run", "--drawn", "100", "--precision", precision};
+  return {"--run-dir", folder / "run", "--drawn", "100", "--holdout", "20", "--epochs", "1", "--precision", precision};
 }
 
 class OnADevice : public testing::Test {

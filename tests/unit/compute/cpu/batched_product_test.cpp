@@ -6,17 +6,18 @@
 
 #include "compute/backend.h"
 #include "support/cpu_bf16.h"
+#include "unit/compute/arithmetic/support/values.h"
 #include "unit/compute/cpu/support/bf16_numbers.h"
 
 namespace holdfast::compute {
 namespace {
 
-struct ProductCase {
+struct BatchedProductCase {
   const char* name;
   BatchedProductShape shape;
 };
 
-void PrintTo(const ProductCase& product, std::ostream* out) {
+void PrintTo(const BatchedProductCase& product, std::ostream* out) {
   *out << product.name;
 }
 
@@ -45,24 +46,24 @@ BatchedProductShape shape_of(std::int64_t rows, std::int64_t inner, std::int64_t
           .result = result};
 }
 
-class BatchedProductsInBf16 : public testing::TestWithParam<ProductCase> {};
+class BatchedProductsInBf16 : public testing::TestWithParam<BatchedProductCase> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Places, BatchedProductsInBf16,
-    testing::Values(ProductCase{"Scores", shape_of(kLength, kWidth, kLength, kHeadsOfRows, kTransposedHeads, kShares)},
-                    ProductCase{"Seen", shape_of(kLength, kLength, kWidth, kShares, kHeadsOfRows, kHeadsOfRows)},
-                    ProductCase{"GradientOfValues",
-                                shape_of(kLength, kLength, kWidth, kTransposedShares, kHeadsOfRows, kHeadsOfRows)},
-                    ProductCase{"OneForAll",
-                                shape_of(kLength, kWidth, kWidth, kHeadsOfRows, kOneMatrix, kHeadsOfRows)}),
+    testing::Values(
+        BatchedProductCase{"Scores", shape_of(kLength, kWidth, kLength, kHeadsOfRows, kTransposedHeads, kShares)},
+        BatchedProductCase{"Seen", shape_of(kLength, kLength, kWidth, kShares, kHeadsOfRows, kHeadsOfRows)},
+        BatchedProductCase{"GradientOfValues",
+                           shape_of(kLength, kLength, kWidth, kTransposedShares, kHeadsOfRows, kHeadsOfRows)},
+        BatchedProductCase{"OneForAll", shape_of(kLength, kWidth, kWidth, kHeadsOfRows, kOneMatrix, kHeadsOfRows)}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(BatchedProductsInBf16, MultiplyRoundedFactors) {
   if (const std::string why = obstacle_of_bf16(); !why.empty()) GTEST_SKIP() << why;
   const BatchedProductShape& shape = GetParam().shape;
   constexpr std::int64_t kElements = kSamples * kHeads * kLength * (kLength > kWidth ? kLength : kWidth);
-  const Floats left = random_floats(kElements, 1), right = random_floats(kElements, 2);
-  Floats result(static_cast<std::size_t>(kElements), 77.0F);
+  const std::vector<float> left = random_values(kElements, 1), right = random_values(kElements, 2);
+  std::vector<float> result(static_cast<std::size_t>(kElements), 77.0F);
 
   make_cpu_backend(1, Precision::bf16)->batched_product(shape)->run(left.data(), right.data(), result.data());
 

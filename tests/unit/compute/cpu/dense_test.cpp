@@ -6,29 +6,30 @@
 
 #include "compute/backend.h"
 #include "support/cpu_bf16.h"
+#include "unit/compute/arithmetic/support/values.h"
 #include "unit/compute/cpu/support/bf16_numbers.h"
 
 namespace holdfast::compute {
 namespace {
 
-struct Numbers {
-  explicit Numbers(const DenseShape& shape, std::uint64_t seed = 0)
-      : input(random_floats(shape.rows * shape.inputs, seed + 1)),
-        kernel(random_floats(shape.inputs * shape.outputs, seed + 2)),
-        bias(random_floats(shape.outputs, seed + 3)),
-        output_gradient(random_floats(shape.rows * shape.outputs, seed + 4)) {}
+struct DenseNumbers {
+  explicit DenseNumbers(const DenseShape& shape, std::uint64_t seed = 0)
+      : input(random_values(shape.rows * shape.inputs, seed + 1)),
+        kernel(random_values(shape.inputs * shape.outputs, seed + 2)),
+        bias(random_values(shape.outputs, seed + 3)),
+        output_gradient(random_values(shape.rows * shape.outputs, seed + 4)) {}
 
-  Floats input, kernel, bias, output_gradient;
+  std::vector<float> input, kernel, bias, output_gradient;
 };
 
-struct Results {
-  bool operator==(const Results&) const = default;
+struct DenseResults {
+  bool operator==(const DenseResults&) const = default;
 
-  Floats output, input_gradient, kernel_gradient, bias_gradient;
+  std::vector<float> output, input_gradient, kernel_gradient, bias_gradient;
 };
 
-Results results_of(DenseOperation& operation, const Numbers& numbers) {
-  Results results = {numbers.output_gradient, numbers.input, numbers.kernel, numbers.bias};
+DenseResults dense_results_of(DenseOperation& operation, const DenseNumbers& numbers) {
+  DenseResults results = {numbers.output_gradient, numbers.input, numbers.kernel, numbers.bias};
   operation.forward(numbers.input.data(), numbers.kernel.data(), numbers.bias.data(), results.output.data());
   operation.backward_weights(numbers.input.data(), numbers.output_gradient.data(), results.kernel_gradient.data(),
                              results.bias_gradient.data());
@@ -43,13 +44,13 @@ class DenseInBf16 : public testing::TestWithParam<DenseShape> {
     backend_ = make_cpu_backend(1, Precision::bf16);
   }
 
-  float at(const Floats& matrix, std::int64_t row, std::int64_t columns, std::int64_t column) const {
+  float at(const std::vector<float>& matrix, std::int64_t row, std::int64_t columns, std::int64_t column) const {
     return matrix[static_cast<std::size_t>(row * columns + column)];
   }
 
   // The rows of `left` times the columns of `right`.
-  void expect_output(const Floats& output, const Numbers& numbers) const {
-    const Floats input = rounded(numbers.input), kernel = rounded(numbers.kernel);
+  void expect_output(const std::vector<float>& output, const DenseNumbers& numbers) const {
+    const std::vector<float> input = rounded(numbers.input), kernel = rounded(numbers.kernel);
     for (std::int64_t row = 0; row < shape_.rows; ++row) {
       for (std::int64_t column = 0; column < shape_.outputs; ++column) {
         ExactSum sum;
@@ -75,9 +76,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, DenseInBf16,
                          });
 
 TEST_P(DenseInBf16, TheForwardPassMultipliesRoundedFactors) {
-  const Numbers numbers(shape_);
+  const DenseNumbers numbers(shape_);
   for (const bool is_training : {true, false}) {
-    Floats output(numbers.output_gradient.size());
+    std::vector<float> output(numbers.output_gradient.size());
     backend_->dense(shape_, {.training = is_training})
         ->forward(numbers.input.data(), numbers.kernel.data(), numbers.bias.data(), output.data());
     expect_output(output, numbers);
@@ -85,11 +86,11 @@ TEST_P(DenseInBf16, TheForwardPassMultipliesRoundedFactors) {
 }
 
 TEST_P(DenseInBf16, TheInputsGradientIsAProductOfRoundedFactors) {
-  const Numbers numbers(shape_);
-  const Floats kernel = rounded(numbers.kernel), gradient = rounded(numbers.output_gradient);
+  const DenseNumbers numbers(shape_);
+  const std::vector<float> kernel = rounded(numbers.kernel), gradient = rounded(numbers.output_gradient);
   for (const bool is_training : {true, false}) {
     const auto operation = backend_->dense(shape_, {.training = is_training, .input_gradient = true});
-    Floats output(numbers.output_gradient.size()), result(numbers.input.size());
+    std::vector<float> output(numbers.output_gradient.size()), result(numbers.input.size());
     operation->forward(numbers.input.data(), numbers.kernel.data(), numbers.bias.data(), output.data());
     operation->backward_input(numbers.kernel.data(), numbers.output_gradient.data(), result.data());
 
@@ -106,9 +107,10 @@ TEST_P(DenseInBf16, TheInputsGradientIsAProductOfRoundedFactors) {
 }
 
 TEST_P(DenseInBf16, TheKernelsGradientIsAProductOfRoundedFactors) {
-  const Numbers numbers(shape_);
-  const Floats input = rounded(numbers.input), gradient = rounded(numbers.output_gradient);
-  const Results results = results_of(*backend_->dense(shape_, {.training = true, .input_gradient = true}), numbers);
+  const DenseNumbers numbers(shape_);
+  const std::vector<float> input = rounded(numbers.input), gradient = rounded(numbers.output_gradient);
+  const DenseResults results =
+      dense_results_of(*backend_->dense(shape_, {.training = true, .input_gradient = true}), numbers);
 
   for (std::int64_t i = 0; i < shape_.inputs; ++i) {
     for (std::int64_t column = 0; column < shape_.outputs; ++column) {
@@ -123,9 +125,9 @@ TEST_P(DenseInBf16, TheKernelsGradientIsAProductOfRoundedFactors) {
 
 // It is no product.
 TEST_P(DenseInBf16, TheGradientOfTheBiasIsThatOfF32) {
-  const Numbers numbers(shape_);
+  const DenseNumbers numbers(shape_);
   const auto bias_gradient = [&](Backend& backend) {
-    return results_of(*backend.dense(shape_, {.training = true, .input_gradient = true}), numbers).bias_gradient;
+    return dense_results_of(*backend.dense(shape_, {.training = true, .input_gradient = true}), numbers).bias_gradient;
   };
 
   EXPECT_EQ(bias_gradient(*backend_), bias_gradient(*make_cpu_backend(1)));
@@ -134,16 +136,16 @@ TEST_P(DenseInBf16, TheGradientOfTheBiasIsThatOfF32) {
 // What an operation keeps belongs to one forward pass.
 TEST_P(DenseInBf16, AStepDoesNotDependOnTheStepBefore) {
   const auto used = backend_->dense(shape_, {.training = true, .input_gradient = true});
-  results_of(*used, Numbers(shape_, 10));
+  dense_results_of(*used, DenseNumbers(shape_, 10));
   const auto fresh = backend_->dense(shape_, {.training = true, .input_gradient = true});
 
-  EXPECT_EQ(results_of(*used, Numbers(shape_)), results_of(*fresh, Numbers(shape_)));
+  EXPECT_EQ(dense_results_of(*used, DenseNumbers(shape_)), dense_results_of(*fresh, DenseNumbers(shape_)));
 }
 
 TEST_P(DenseInBf16, AnotherBackEndGivesTheSameBits) {
   const auto bits = [&] {
     const auto backend = make_cpu_backend(1, Precision::bf16);
-    return results_of(*backend->dense(shape_, {.training = true, .input_gradient = true}), Numbers(shape_));
+    return dense_results_of(*backend->dense(shape_, {.training = true, .input_gradient = true}), DenseNumbers(shape_));
   };
 
   EXPECT_EQ(bits(), bits());

@@ -1,6 +1,6 @@
 #pragma once
 
-// Numbers for products in bf16, and how exact a sum of products in f32 is.
+// Factors of products in bf16, and how exact a sum of products in f32 is.
 
 #include <gtest/gtest.h>
 
@@ -10,25 +10,14 @@
 #include <vector>
 
 #include "compute/arithmetic/bfloat16.h"
-#include "holdfast/core/random.h"
 
 namespace holdfast::compute {
-
-using Floats = std::vector<float>;
-
-// Uniform in [-1, 1); equal numbers give equal values.
-inline Floats random_floats(std::int64_t count, std::uint64_t number) {
-  Random random(number, Purpose::user, 0, 0);
-  Floats floats(static_cast<std::size_t>(count));
-  for (float& value : floats) value = 2 * random.uniform() - 1;
-  return floats;
-}
 
 inline float rounded(float value) {
   return std::bit_cast<float>(widen_bfloat16(round_to_bfloat16(std::bit_cast<std::uint32_t>(value))));
 }
 
-inline Floats rounded(Floats values) {
+inline std::vector<float> rounded(std::vector<float> values) {
   for (float& value : values) value = rounded(value);
   return values;
 }

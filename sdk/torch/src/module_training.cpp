@@ -221,7 +221,8 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
 // LibTorch refuses operations that have no deterministic form, and torch_errors.cpp says so. Some are quicker without:
 // a step that is repeated after a failure would then have other bits.
 void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
-  asked.device == "cpu" ? keep_freed_memory() : require_torch_device(asked);
+  require_torch_device(asked);
+  if (asked.device == "cpu") keep_freed_memory();
   threads_per_shard = asked.threads_per_shard;
   threads = asked.count * asked.threads_per_shard;
   use_threads_in_openblas(threads_per_shard);

@@ -305,21 +305,21 @@ void AgentService::answer_resume() {
 }
 
 void AgentService::say_sights() {
-  nlohmann::json sights = nlohmann::json::array();
+  nlohmann::json statuses = nlohmann::json::array();
   for (const auto& [member, known] : processes_) {
     if (known.end) continue;
     const ReplicaProcess& process = *known.process;
     const Load load = process.load(member, 1, 1);
-    sights.push_back(sight_message({.pulse = process.pulse(member, host_->arrivals(member)),
-                                    .join_state = process.join_state(),
-                                    .samples = process.samples(),
-                                    .computing = load.computing,
-                                    .waiting = load.waiting,
-                                    .in_background = process.what_in_background(),
-                                    .is_stopped = process.is_stopped(),
-                                    .cpu_demand = process.cpu_demand()}));
+    statuses.push_back(status_message({.heartbeat = process.heartbeat(member, host_->arrivals(member)),
+                                       .join_state = process.join_state(),
+                                       .samples = process.samples(),
+                                       .computing = load.computing,
+                                       .waiting = load.waiting,
+                                       .in_background = process.what_in_background(),
+                                       .is_stopped = process.is_stopped(),
+                                       .cpu_demand = process.cpu_demand()}));
   }
-  say({{"kind", kSights}, {"sights", sights}});
+  say({{"kind", kStatuses}, {"statuses", statuses}});
 }
 
 // The fence runs out at once: the head may have given this host up as soon as the connection was closed there.

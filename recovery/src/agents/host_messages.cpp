@@ -153,40 +153,40 @@ Presence parse_presence(const nlohmann::json& message) {
   return presence;
 }
 
-nlohmann::json sight_message(const ProcessSight& sight) {
-  const Pulse& pulse = sight.pulse;
-  return {{"member", pulse.member},
-          {"progress", pulse.progress},
-          {"phase", static_cast<int>(pulse.phase)},
-          {"step", pulse.step},
-          {"steps", pulse.steps},
-          {"step_time", pulse.step_time.count()},
-          {"arrivals", pulse.arrivals},
-          {"background_number", pulse.background.number},
-          {"background_bytes", pulse.background.bytes},
-          {"is_background_callback", pulse.background.is_callback},
-          {"join_state", static_cast<int>(sight.join_state)},
-          {"samples", sight.samples},
-          {"computing", sight.computing.count()},
-          {"waiting", sight.waiting.count()},
-          {"in_background", shown_text(sight.in_background)},
-          {"is_stopped", sight.is_stopped},
-          {"cpu_demand", sight.cpu_demand.count()}};
+nlohmann::json status_message(const ProcessStatus& status) {
+  const Heartbeat& heartbeat = status.heartbeat;
+  return {{"member", heartbeat.member},
+          {"progress", heartbeat.progress},
+          {"phase", static_cast<int>(heartbeat.phase)},
+          {"step", heartbeat.step},
+          {"steps", heartbeat.steps},
+          {"step_time", heartbeat.step_time.count()},
+          {"arrivals", heartbeat.arrivals},
+          {"background_number", heartbeat.background.number},
+          {"background_bytes", heartbeat.background.bytes},
+          {"is_background_callback", heartbeat.background.is_callback},
+          {"join_state", static_cast<int>(status.join_state)},
+          {"samples", status.samples},
+          {"computing", status.computing.count()},
+          {"waiting", status.waiting.count()},
+          {"in_background", shown_text(status.in_background)},
+          {"is_stopped", status.is_stopped},
+          {"cpu_demand", status.cpu_demand.count()}};
 }
 
 // The hang detector reads it as it reads the life page of a process of its own host.
-ProcessSight parse_sight(const nlohmann::json& message) {
+ProcessStatus parse_status(const nlohmann::json& message) {
   const int join_state = choice_in(message, "join_state", static_cast<int>(JoinState::in_steps));
-  return {.pulse = {.member = whole_number_in<int>(message, "member"),
-                    .progress = whole_number_in<std::uint64_t>(message, "progress"),
-                    .phase = static_cast<Phase>(choice_in(message, "phase", kPhaseCount - 1)),
-                    .step = whole_number_in<std::int64_t>(message, "step"),
-                    .steps = whole_number_in<std::uint64_t>(message, "steps"),
-                    .step_time = nanoseconds_in(message, "step_time"),
-                    .arrivals = whole_number_in<std::uint64_t>(message, "arrivals"),
-                    .background = {.number = whole_number_in<std::uint64_t>(message, "background_number"),
-                                   .bytes = whole_number_in<std::uint64_t>(message, "background_bytes"),
-                                   .is_callback = message.at("is_background_callback").get<bool>()}},
+  return {.heartbeat = {.member = whole_number_in<int>(message, "member"),
+                        .progress = whole_number_in<std::uint64_t>(message, "progress"),
+                        .phase = static_cast<Phase>(choice_in(message, "phase", kPhaseCount - 1)),
+                        .step = whole_number_in<std::int64_t>(message, "step"),
+                        .steps = whole_number_in<std::uint64_t>(message, "steps"),
+                        .step_time = nanoseconds_in(message, "step_time"),
+                        .arrivals = whole_number_in<std::uint64_t>(message, "arrivals"),
+                        .background = {.number = whole_number_in<std::uint64_t>(message, "background_number"),
+                                       .bytes = whole_number_in<std::uint64_t>(message, "background_bytes"),
+                                       .is_callback = message.at("is_background_callback").get<bool>()}},
           .join_state = static_cast<JoinState>(join_state),
           .samples = whole_number_in<std::uint64_t>(message, "samples"),
           .computing = nanoseconds_in(message, "computing"),

@@ -48,7 +48,7 @@ class LocalReplica final : public ReplicaProcess, public std::enable_shared_from
   std::int64_t step() const override { return page_.step.load(std::memory_order_relaxed); }
   JoinState join_state() const override { return page_.join_state.load(std::memory_order_relaxed); }
   std::uint64_t samples() const override { return page_.samples.load(std::memory_order_relaxed); }
-  Pulse pulse(int member, std::uint64_t arrivals) const override;
+  Heartbeat heartbeat(int member, std::uint64_t arrivals) const override;
   Load load(int member, int shards, int at_once) const override;
   std::string what_in_background() const override { return page_.what_in_background(); }
   bool is_stopped() const override { return process_.is_stopped(); }
@@ -172,7 +172,7 @@ void LocalReplica::kill() {
   if (process_.has_ended()) end_what_it_started();
 }
 
-Pulse LocalReplica::pulse(int member, std::uint64_t arrivals) const {
+Heartbeat LocalReplica::heartbeat(int member, std::uint64_t arrivals) const {
   const std::uint64_t steps = page_.steps.load(std::memory_order_acquire);
   return {.member = member,
           .progress = page_.progress.load(std::memory_order_relaxed),

@@ -72,6 +72,7 @@ struct Plan {
 };
 
 // In the child a handler of the parent would write into the parent's pipes.
+// A signal that the user ignores, as nohup does with SIGHUP, stays ignored.
 void reset_signal_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -90,7 +91,9 @@ void reset_signal_handlers() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have died before the line above.
   if (::getppid() != plan.parent) ::_exit(127);
+  // A process outside of the terminal's foreground group that reads from it would be stopped by SIGTTIN.
   ::dup2(plan.null_device, STDIN_FILENO);
+  // The program may have opened files without O_CLOEXEC. Replicas would keep them open.
   close_on_exec_from(STDERR_FILENO + 1);
   for (const int descriptor : *plan.inherited) ::fcntl(descriptor, F_SETFD, 0);
   reset_signal_handlers();
@@ -190,6 +193,7 @@ void Process::kill_group() const {
   ::kill(pid_, SIGKILL);
 }
 
+// The process stays unreaped (WNOWAIT), so its number and that of its group stay taken.
 bool Process::has_ended() const {
   if (exit_status_) return true;
   siginfo_t info{};

@@ -48,8 +48,8 @@ class ReplicaProcess {
   virtual std::int64_t step() const = 0;
   virtual JoinState join_state() const = 0;
   virtual std::uint64_t samples() const = 0;
-  // `arrivals` as in Pulse, since the process does not report it.
-  virtual Pulse pulse(int member, std::uint64_t arrivals) const = 0;
+  // `arrivals` as in Heartbeat, since the process does not report it.
+  virtual Heartbeat heartbeat(int member, std::uint64_t arrivals) const = 0;
   // How much a replica does that computes `shards` in a step, `at_once` of them at a time.
   virtual Load load(int member, int shards, int at_once) const = 0;
   virtual std::string what_in_background() const = 0;

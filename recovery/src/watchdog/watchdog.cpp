@@ -141,7 +141,7 @@ RunRequests::Run WatchdogLoop::run_to_ask() {
   return {.max_replicas = most_replicas(options_),
           .devices = options_.devices,
           .state = [this]() -> const State& { return state_; },
-          .sights = [this] { return sights(); },
+          .member_statuses = [this] { return member_statuses(); },
           .restarts = [this]() -> const RestartCounts& { return past_.restarts; },
           .device_events = [this](Moment now) { return device_events_.describe(now); },
           .scale = [this](int replicas) { feed({.kind = EventKind::scale_requested, .count = replicas}); },
@@ -152,19 +152,19 @@ RunRequests::Run WatchdogLoop::run_to_ask() {
 }
 
 // Reads the life pages. No process is asked, so a hung one shows its last step.
-std::map<int, Sight> WatchdogLoop::sights() const {
-  std::map<int, Sight> sights;
+std::map<int, MemberStatus> WatchdogLoop::member_statuses() const {
+  std::map<int, MemberStatus> member_statuses;
   for (const auto& [id, process] : processes_) {
-    const Pulse pulse = process->pulse(id, 0);
+    const Heartbeat heartbeat = process->heartbeat(id, 0);
     const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
-    sights[id] = {.pid = process->pid(),
-                  .step = pulse.step,
-                  .phase = pulse.phase,
-                  .progress = pulse.progress,
-                  .samples = process->samples(),
-                  .shards = work ? work->shards : 0};
+    member_statuses[id] = {.pid = process->pid(),
+                           .step = heartbeat.step,
+                           .phase = heartbeat.phase,
+                           .progress = heartbeat.progress,
+                           .samples = process->samples(),
+                           .shards = work ? work->shards : 0};
   }
-  return sights;
+  return member_statuses;
 }
 
 void WatchdogLoop::hand_over_what_is_left() {

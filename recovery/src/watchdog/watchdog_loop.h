@@ -56,7 +56,7 @@ class WatchdogLoop {
   void watch_devices();
   void open_hosts();
   RunRequests::Run run_to_ask();
-  std::map<int, Sight> sights() const;
+  std::map<int, MemberStatus> member_statuses() const;
   void hand_over_what_is_left();
   Hello hello_to(int rank) const;
   void feed(Event event);

@@ -274,6 +274,28 @@ TEST(Dropout, DrawsTheMaskOfASampleWhereverItIsComputed) {
   EXPECT_NE(first.back(), second.back());
 }
 
+// As on one replica that computes four shards, and on two that compute two each.
+TEST(Dropout, GivesAShardItsBitsWhateverAProcessComputedBefore) {
+  const auto made = [] {
+    TrainableOptions<Masked> options = options_of<Masked>(sgd<Masked>());
+    options.draws = false;
+    auto model = std::make_unique<TrainableModule<Masked>>(std::move(options));
+    model->prepare({});
+    model->initialize(kSeed);
+    return model;
+  };
+  const auto alone = made();
+  std::vector<std::vector<float>> of_one;
+  for (std::int64_t shard = 0; shard < 4; ++shard) of_one.push_back(gradients_of(*alone, shard, 1));
+  const auto second = made();
+  const auto have_same_bits = [](const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  };
+  EXPECT_TRUE(have_same_bits(gradients_of(*second, 3, 1), of_one[3]));
+  EXPECT_TRUE(have_same_bits(gradients_of(*second, 2, 1), of_one[2]));
+  EXPECT_FALSE(have_same_bits(of_one[2], of_one[3]));
+}
+
 struct Turned : nn::Module {
   ::torch::Tensor forward(const ::torch::Tensor& x) { return head(dropout(x.transpose(0, 1)).transpose(0, 1)); }
 

@@ -87,10 +87,10 @@ TEST(HostMessages, RefuseAPresenceThatCannotBe) {
 TEST(HostMessages, RefuseNumbersThatAreNoEnumerators) {
   for (const char* key : {"phase", "join_state"}) {
     for (const nlohmann::json& number : {nlohmann::json(-1), nlohmann::json(1000), nlohmann::json(1.5)}) {
-      nlohmann::json sight = sight_message({});
-      sight[key] = number;
+      nlohmann::json status = status_message({});
+      status[key] = number;
 
-      EXPECT_EQ(code_thrown_by([&] { parse_sight(sight); }), ErrorCode::input_output) << sight;
+      EXPECT_EQ(code_thrown_by([&] { parse_status(status); }), ErrorCode::input_output) << status;
     }
   }
   EXPECT_EQ(code_thrown_by([] { code_in({{"code", 99}}); }), ErrorCode::input_output);
@@ -115,9 +115,9 @@ TEST(HostMessages, RefuseNumbersThatTheirTypeCannotBe) {
 
 // A process writes it into shared memory, and another one reads it half-written.
 TEST(HostMessages, CarryTextsThatAreNotUtf8) {
-  const ProcessSight sight = parse_sight(nlohmann::json::parse(sight_message({.in_background = "a\xFF"}).dump()));
+  const ProcessStatus status = parse_status(nlohmann::json::parse(status_message({.in_background = "a\xFF"}).dump()));
 
-  EXPECT_EQ(sight.in_background, "a\\xff");
+  EXPECT_EQ(status.in_background, "a\\xff");
 }
 
 }  // namespace

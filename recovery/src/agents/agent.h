@@ -22,10 +22,10 @@
 #include <boost/asio/io_context.hpp>
 
 #include "hosts/head_dialer.h"
-#include "hosts/host_address.h"
 #include "hosts/host_agent.h"
 #include "hosts/introduction.h"
 #include "hosts/secret.h"
+#include "links/host_address.h"
 #include "memory/fence.h"
 
 namespace holdfast::recovery {

@@ -9,7 +9,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
-#include "hosts/link_token.h"
+#include "links/link_token.h"
 
 namespace holdfast::recovery {
 namespace {

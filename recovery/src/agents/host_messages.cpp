@@ -55,7 +55,7 @@ void check_hosts(const HostAgent::Generation& generation) {
   std::vector<int> order = generation.hosts;
   order.erase(std::unique(order.begin(), order.end()), order.end());
   std::set<int> named{generation.host};
-  for (const HostAgent::Peer& peer : generation.peers) named.insert(peer.host);
+  for (const LinkPeer& peer : generation.peers) named.insert(peer.host);
   const bool fits = generation.hosts.size() == generation.members.size() && has(generation.host) &&
                     named.size() == generation.peers.size() + 1 && order.size() == named.size() &&
                     std::set<int>(order.begin(), order.end()) == named;
@@ -85,7 +85,7 @@ ReplicaStarter::Program parse_start(const nlohmann::json& message) {
 
 nlohmann::json generation_message(const HostAgent::Generation& generation) {
   nlohmann::json peers = nlohmann::json::array();
-  for (const HostAgent::Peer& peer : generation.peers) {
+  for (const LinkPeer& peer : generation.peers) {
     peers.push_back(
         {{"host", peer.host}, {"address", peer.address.host}, {"port", peer.address.port}, {"key", to_text(peer.key)}});
   }

@@ -12,10 +12,10 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "agents/remote_host.h"
-#include "hosts/host_address.h"
 #include "hosts/introduction.h"
 #include "hosts/other_hosts.h"
 #include "hosts/secret.h"
+#include "links/host_address.h"
 
 namespace holdfast::recovery {
 

@@ -138,12 +138,12 @@ std::vector<std::string> all_faults(const WatchdogOptions& options) {
   return faults;
 }
 
-// Empty for a single host.
+// Empty for a single host. Processes are assigned to slots in turn, so hosts take turns too: where there are fewer
+// processes than slots, each host has some.
 std::vector<int> hosts_of_slots(const WatchdogOptions& options) {
   std::vector<int> hosts;
   if (options.hosts == 1) return hosts;
-  const std::size_t of_a_host = options.devices.size() / static_cast<std::size_t>(options.hosts);
-  for (std::size_t slot = 0; slot < options.devices.size(); ++slot) hosts.push_back(static_cast<int>(slot / of_a_host));
+  for (int slot = 0; slot < static_cast<int>(options.devices.size()); ++slot) hosts.push_back(slot % options.hosts);
   return hosts;
 }
 

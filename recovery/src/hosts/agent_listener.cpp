@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
-#include "hosts/listen.h"
+#include "links/listen.h"
 
 namespace holdfast::recovery {
 namespace {

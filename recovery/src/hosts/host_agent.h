@@ -11,8 +11,7 @@
 
 #include "gpu/gpu_watch.h"
 #include "holdfast/recovery/memory_snapshot.h"
-#include "hosts/host_address.h"
-#include "hosts/link_token.h"
+#include "links/link_peer.h"
 #include "process/replica_process.h"
 
 namespace holdfast::recovery {
@@ -20,21 +19,15 @@ namespace holdfast::recovery {
 // For the thread that made it. It outlives all processes that it has started.
 class HostAgent {
  public:
-  // Another host that has members of a generation.
-  struct Peer {
-    int host = 0;           // its number
-    HostAddress address{};  // where its agent takes connections of the others
-    LinkKey key{};          // that this host and that one have for the connections between them
-  };
   struct Generation {
     int number = 0;
     std::vector<int> members{};     // by rank, of all hosts
     std::vector<int> shards{};      // by rank; empty: assigned evenly
     bool may_use_snapshots = true;  // rank 0 gets the snapshots in memory, to look for a state
-    // Of a generation over several hosts. The ranks of a host follow one another.
-    std::vector<int> hosts{};   // of each rank; empty: all members are on this host
-    int host = 0;               // the number of this one, which has members
-    std::vector<Peer> peers{};  // the others, in the order of their ranks
+    // In a generation over several hosts. The ranks of a host follow one another.
+    std::vector<int> hosts{};       // of each rank; empty: all members are on this host
+    int host = 0;                   // the number of this one, which has members
+    std::vector<LinkPeer> peers{};  // the others, in the order of their ranks
   };
 
   virtual ~HostAgent() = default;

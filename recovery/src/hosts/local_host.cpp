@@ -14,7 +14,7 @@
 #include "channel/arena_exchange.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
-#include "hosts/link_exchange.h"
+#include "links/link_exchange.h"
 #include "memory/snapshot_memories.h"
 
 namespace holdfast::recovery {
@@ -25,7 +25,7 @@ struct Ranks {
   int count = 0;
 };
 
-// Of this host. They follow one another.
+// Those of this host, which follow one another.
 Ranks ranks_here(const HostAgent::Generation& generation) {
   const std::vector<int>& hosts = generation.hosts;
   if (hosts.empty()) return {.first = 0, .count = static_cast<int>(generation.members.size())};
@@ -107,7 +107,8 @@ void LocalHost::open_generation(const Generation& generation) {
   if (!generation.peers.empty()) {
     HOLDFAST_ASSERT(links_ != nullptr);
     exchange_.emplace(
-        io_, *links_, generation,
+        io_, *links_,
+        LinkExchange::Hosts{.host = generation.host, .of_ranks = generation.hosts, .peers = generation.peers},
         LinkExchange::Handlers{
             .on_links = [this](int exchange, LinkExchange::Links links) { add_links(exchange, std::move(links)); },
             .on_failed = [this](int exchange, const std::string& why) { refuse_links(exchange, why); }});

@@ -7,13 +7,13 @@
 #include <boost/asio/io_context.hpp>
 
 #include "hosts/host_agent.h"
-#include "hosts/link_listener.h"
+#include "links/link_listener.h"
 
 namespace holdfast::recovery {
 
 struct LocalHostOptions {
   bool is_plain_program = false;  // processes read no messages
-  // Of a run over several hosts: where connections of the other hosts arrive. It outlives the host.
+  // In a run over several hosts: where connections of the other hosts arrive. It outlives the host.
   LinkListener* links = nullptr;
 };
 

@@ -11,8 +11,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "hosts/host_address.h"
 #include "hosts/host_agent.h"
+#include "links/host_address.h"
 
 namespace holdfast::recovery {
 

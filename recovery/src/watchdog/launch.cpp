@@ -173,9 +173,9 @@ WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::st
 }
 
 std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,
-                                                                              std::string run_directory) {
-  return [devices = std::move(devices), directory = std::move(run_directory)](const NewProcess& process) {
-    const auto local = static_cast<std::size_t>(process.device_slot) % devices.size();
+                                                                              int hosts, std::string run_directory) {
+  return [devices = std::move(devices), hosts, directory = std::move(run_directory)](const NewProcess& process) {
+    const auto local = static_cast<std::size_t>(process.device_slot / hosts);
     return std::vector<std::string>{fmt::format("RANK={}", process.rank),
                                     fmt::format("LOCAL_RANK={}", local),
                                     fmt::format("WORLD_SIZE={}", process.replicas),

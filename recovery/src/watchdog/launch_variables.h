@@ -21,9 +21,9 @@ Surroundings surroundings_from(const HostFlags& flags);
 WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::string> devices,
                                     std::optional<int> replicas);
 
-// WatchdogOptions::variables_of where each host has `devices`. Without MASTER_ADDR and MASTER_PORT: a port of the host
-// of rank 0 would be needed.
+// WatchdogOptions::variables_of where each of `hosts` has `devices`. Without MASTER_ADDR and MASTER_PORT: a port of the
+// host of rank 0 would be needed.
 std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,
-                                                                              std::string run_directory);
+                                                                              int hosts, std::string run_directory);
 
 }  // namespace holdfast::recovery

@@ -67,10 +67,11 @@ WatchdogOptions of_all_hosts(WatchdogOptions options, int hosts) {
   const std::vector<std::string> devices = options.devices;
   options.hosts = hosts;
   options.replicas *= hosts;
-  for (int host = 1; host < hosts; ++host) {
-    options.devices.insert(options.devices.end(), devices.begin(), devices.end());
+  options.devices.clear();
+  for (const std::string& device : devices) {
+    options.devices.insert(options.devices.end(), static_cast<std::size_t>(hosts), device);
   }
-  options.variables_of = variables_on_hosts(devices, options.run_directory);
+  options.variables_of = variables_on_hosts(devices, hosts, options.run_directory);
   return options;
 }
 

@@ -31,10 +31,10 @@
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/host_agent.h"
-#include "hosts/link_listener.h"
 #include "hosts/other_hosts.h"
 #include "journal/incident_story.h"
 #include "journal/journal.h"
+#include "links/link_listener.h"
 #include "process/crash_reader.h"
 #include "process/replica_process.h"
 

@@ -53,8 +53,8 @@ struct WatchdogOptions {
   int max_replicas = 0;  // the most that the run may be scaled to; 0: kMaxReplicas
   // The names of the device slots that processes are assigned to. Empty: a slot without a name for each replica.
   std::vector<std::string> devices{};
-  // Of a run over several hosts, which run_program() makes (run_program.h): `replicas` and `devices` are those of all
-  // hosts, and each host has an equal part of the devices, in the order of the hosts.
+  // In a run over several hosts, as run_program() makes it (run_program.h), `replicas` and `devices` are those of all
+  // hosts. Hosts take turns: device slot s is on host s modulo `hosts`.
   int hosts = 1;
   std::chrono::milliseconds join_timeout = std::chrono::minutes(10);  // for all hosts to be there at the start
   RecoveryOptions recovery{};                                         // holdfast/base/recovery_options.h

@@ -91,7 +91,7 @@ class Worker {
     std::vector<SharedMemory> all;  // by rank, read-only; that of the own rank is empty
     // By rank, including the own: what each has shown, read-only. Empty when no rank shows anything.
     std::vector<std::shared_ptr<const SharedMemory>> shown{};
-    // Of a generation over several hosts, for the first ranks of each host, as many as every host has: connections with
+    // In a generation over several hosts, for the first ranks of each host, as many as every host has: connections with
     // the rank at the same place of each host, by host; that of the own host is not open. `all` and `shown` are of the
     // ranks of this host alone then.
     std::vector<FileDescriptor> links{};

@@ -9,6 +9,7 @@
 
 #include "agents/agent.h"
 #include "agents/head_mark.h"
+#include "channel/messages.h"
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/local_host.h"
 #include "support/temporary_folder.h"

@@ -143,12 +143,12 @@ TEST(WatchdogOptions, DivideTheDevicesAmongTheHosts) {
   EXPECT_THAT(policy_of(options).slot_hosts, IsEmpty());
 
   options.hosts = 2;
-  options.devices = {"cpu:0", "cpu:1", "cpu:0", "cpu:1"};
+  options.devices = {"cpu:0", "cpu:0", "cpu:1", "cpu:1"};
 
   EXPECT_EQ(options_complaint(options), "");
   EXPECT_EQ(policy_of(options).hosts, 2);
   EXPECT_EQ(policy_of(options).device_slots, 4);
-  EXPECT_THAT(policy_of(options).slot_hosts, ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(policy_of(options).slot_hosts, ElementsAre(0, 1, 0, 1));
 }
 
 TEST(WatchdogOptions, RefuseSeveralHostsWhereTheyAreNotPossible) {

@@ -163,7 +163,7 @@ TEST_F(Launch, RunsOnThisHostAloneWhereTheUserSaysSo) {
 
 TEST_F(Launch, TellsProcessesOfSeveralHostsWhereTheyAre) {
   const std::vector<std::string> variables =
-      variables_on_hosts({"cpu:0", "cpu:5"}, "/a/run")({.rank = 2, .replicas = 4, .device_slot = 3});
+      variables_on_hosts({"cpu:0", "cpu:5"}, 2, "/a/run")({.rank = 2, .replicas = 4, .device_slot = 3});
 
   EXPECT_THAT(variables,
               ElementsAre("RANK=2", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "HOLDFAST_DEVICE=cpu:5",

@@ -1,7 +1,7 @@
-// A stranger gets no answer here, and costs a descriptor for some seconds. Of too many the oldest is closed: an agent
-// whose connection that was dials again (hosts/link_dialer.cpp). docs/decisions/agents.md
+// A stranger gets no answer here, and costs a descriptor for some seconds. When there are too many, the oldest is
+// closed: an agent whose connection that was dials again (links/link_dialer.cpp). docs/decisions/agents.md
 
-#include "hosts/link_listener.h"
+#include "links/link_listener.h"
 
 #include <sys/socket.h>
 
@@ -18,7 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "holdfast/base/error.h"
-#include "hosts/listen.h"
+#include "links/listen.h"
 
 namespace holdfast::recovery {
 namespace {

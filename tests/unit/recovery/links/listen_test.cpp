@@ -1,4 +1,4 @@
-#include "hosts/listen.h"
+#include "links/listen.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // How a connection for replicas is made, also to a host that is not ready for it, and to none.
 
-#include "hosts/link_dialer.h"
+#include "links/link_dialer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/ip/tcp.hpp>
 
-#include "hosts/link_listener.h"
+#include "links/link_listener.h"
 #include "unit/recovery/support/link_ends.h"
 #include "unit/recovery/support/loopback.h"
 

@@ -1,7 +1,7 @@
 // The other host closes a connection that it does not expect yet, so this one dials until it does. Each attempt has its
 // own time, since packets to a host that is not there are lost in silence.
 
-#include "hosts/link_dialer.h"
+#include "links/link_dialer.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,7 @@
-#include "hosts/link_exchange.h"
+// Agents connect, and not replicas: a connection must be ended when a generation is, whatever its processes do, and a
+// stranger must never reach one of them. docs/decisions/agents.md
+
+#include "links/link_exchange.h"
 
 #include <sys/socket.h>
 
@@ -28,16 +31,10 @@ std::vector<int> ranks_by_host(const std::vector<int>& hosts) {
   return counts;
 }
 
-LinkExchange::LinkExchange(boost::asio::io_context& io, LinkListener& listener, const HostAgent::Generation& generation,
-                           Handlers handlers)
-    : io_(io),
-      listener_(listener),
-      host_(generation.host),
-      peers_(generation.peers),
-      handlers_(std::move(handlers)),
-      order_(generation.hosts) {
+LinkExchange::LinkExchange(boost::asio::io_context& io, LinkListener& listener, Hosts hosts, Handlers handlers)
+    : io_(io), listener_(listener), hosts_(std::move(hosts)), handlers_(std::move(handlers)), order_(hosts_.of_ranks) {
   order_.erase(std::unique(order_.begin(), order_.end()), order_.end());
-  const std::vector<int> counts = ranks_by_host(generation.hosts);
+  const std::vector<int> counts = ranks_by_host(hosts_.of_ranks);
   lanes_ = *std::min_element(counts.begin(), counts.end());
 }
 
@@ -50,8 +47,8 @@ void LinkExchange::connect(int exchange) {
   Attempt& attempt = attempts_[exchange];
   attempt.links.resize(static_cast<std::size_t>(lanes_));
   for (auto& of_lane : attempt.links) of_lane.resize(order_.size());
-  attempt.missing = lanes_ * static_cast<int>(peers_.size());
-  for (const HostAgent::Peer& peer : peers_) {
+  attempt.missing = lanes_ * static_cast<int>(hosts_.peers.size());
+  for (const LinkPeer& peer : hosts_.peers) {
     const auto position = static_cast<std::size_t>(std::find(order_.begin(), order_.end(), peer.host) - order_.begin());
     for (std::size_t lane = 0; lane < attempt.links.size(); ++lane) {
       const LinkToken token{
@@ -60,7 +57,7 @@ void LinkExchange::connect(int exchange) {
                             position](FileDescriptor socket) {
         if (!weak.expired()) take(exchange, lane, position, std::move(socket));
       };
-      if (host_ < peer.host) {
+      if (hosts_.host < peer.host) {
         attempt.expected.push_back(token);
         listener_.expect(token, take_it);
         continue;

@@ -1,6 +1,6 @@
 // Three hosts of a generation, each with its listener, in one process: who gets which connection, and how all end.
 
-#include "hosts/link_exchange.h"
+#include "links/link_exchange.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,16 +39,16 @@ class HostsOfAGeneration : public ::testing::Test {
   void open(const std::vector<int>& hosts = {2, 2, 0, 1, 1}) {
     for (int number = 0; number < 3; ++number) {
       Host& host = hosts_.at(static_cast<std::size_t>(number));
-      HostAgent::Generation generation{.number = 4, .members = {5, 6, 7, 8, 9}, .hosts = hosts, .host = number};
+      LinkExchange::Hosts of_generation{.host = number, .of_ranks = hosts};
       for (int peer = 0; peer < 3; ++peer) {
         if (peer == number) continue;
-        generation.peers.push_back(
+        of_generation.peers.push_back(
             {.host = peer,
              .address = {"127.0.0.2", hosts_.at(static_cast<std::size_t>(peer)).listener->port()},
              .key = keys_.at(std::minmax(number, peer))});
       }
       host.exchange = std::make_unique<LinkExchange>(
-          loopback_.io, *host.listener, generation,
+          loopback_.io, *host.listener, of_generation,
           LinkExchange::Handlers{
               .on_links = [&host](int exchange, LinkExchange::Links links) { host.links[exchange] = std::move(links); },
               .on_failed = [&host](int, const std::string& why) { host.failed.push_back(why); }});

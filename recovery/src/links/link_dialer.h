@@ -1,6 +1,6 @@
 #pragma once
 
-// Makes one connection to the agent of another host, for a replica of each (hosts/link_listener.h). It dials again
+// Makes one connection to the agent of another host, for a replica of each (links/link_listener.h). It dials again
 // while the other host is not ready for it: replicas there may have more to load. The end of a generation ends it.
 
 #include <chrono>
@@ -12,8 +12,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include "holdfast/base/shared_memory.h"
-#include "hosts/host_address.h"
-#include "hosts/link_token.h"
+#include "links/host_address.h"
+#include "links/link_token.h"
 
 namespace holdfast::recovery {
 

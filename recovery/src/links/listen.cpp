@@ -1,4 +1,4 @@
-#include "hosts/listen.h"
+#include "links/listen.h"
 
 #include <fmt/format.h>
 #include <boost/asio/ip/v6_only.hpp>

@@ -1,4 +1,4 @@
-#include "hosts/link_token.h"
+#include "links/link_token.h"
 
 #include <sys/random.h>
 

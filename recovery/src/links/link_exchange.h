@@ -2,7 +2,7 @@
 
 // The connections between the hosts of one generation. With each exchange of arenas every lane gets new ones: local
 // rank i of this host is connected with local rank i of each other host, for as many i as the host with the fewest
-// ranks has. Of two hosts the one with the higher number dials.
+// ranks has. The host with the higher number dials the other.
 //
 // Duplicates of all of them stay here, by which the generation is ended on both sides. docs/decisions/hosts.md
 
@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "hosts/link_dialer.h"  // first, for the sake of Asio
+#include "links/link_dialer.h"  // first, for the sake of Asio
 
 #include <boost/asio/io_context.hpp>
 
 #include "holdfast/base/shared_memory.h"
-#include "hosts/host_agent.h"
-#include "hosts/link_listener.h"
+#include "links/link_listener.h"
+#include "links/link_peer.h"
 
 namespace holdfast::recovery {
 
@@ -34,9 +34,15 @@ class LinkExchange {
     std::function<void(int exchange, const std::string& why)> on_failed{};
   };
 
-  // `generation` is one over several hosts. `io` and `listener`, that of this host, outlive the exchange.
-  LinkExchange(boost::asio::io_context& io, LinkListener& listener, const HostAgent::Generation& generation,
-               Handlers handlers);
+  // Who is where, in a generation over several hosts.
+  struct Hosts {
+    int host = 0;                   // the number of this one
+    std::vector<int> of_ranks{};    // the host of each rank; the ranks of a host follow one another
+    std::vector<LinkPeer> peers{};  // the other hosts
+  };
+
+  // `io` and `listener`, that of this host, outlive the exchange.
+  LinkExchange(boost::asio::io_context& io, LinkListener& listener, Hosts hosts, Handlers handlers);
   // As shut_down().
   ~LinkExchange();
   LinkExchange(const LinkExchange&) = delete;
@@ -63,8 +69,7 @@ class LinkExchange {
 
   boost::asio::io_context& io_;
   LinkListener& listener_;
-  const int host_;
-  const std::vector<HostAgent::Peer> peers_;
+  const Hosts hosts_;
   const Handlers handlers_;
   std::vector<int> order_;  // the hosts in the order of their ranks
   int lanes_ = 0;

@@ -1,6 +1,6 @@
 // What connections between hosts begin with, there and back.
 
-#include "hosts/link_token.h"
+#include "links/link_token.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

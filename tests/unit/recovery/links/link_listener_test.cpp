@@ -1,6 +1,6 @@
 // Which connections are taken for replicas, and which are not.
 
-#include "hosts/link_listener.h"
+#include "links/link_listener.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Where the agent of a host takes the connections that agents of other hosts make for its replicas. A connection says
-// by a token what it is for (hosts/link_token.h). One that comes too early waits a while; all others are closed.
+// by a token what it is for (links/link_token.h). One that comes too early waits a while; all others are closed.
 //
 // Gradients travel in clear: the network between the hosts has to be a trusted one. docs/decisions/hosts.md
 
@@ -12,7 +12,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "holdfast/base/shared_memory.h"
-#include "hosts/link_token.h"
+#include "links/link_token.h"
 
 namespace holdfast::recovery {
 

@@ -10,8 +10,8 @@
 
 namespace holdfast::recovery {
 
-// Of IPv6 and, by it, of IPv4 where the system has both. 0: a free port. Throws Error{input_output}: "WHAT: the
-// reason".
+// Takes connections of IPv6 and, by it, of IPv4 where the system has both. 0: a free port. Throws Error{input_output}:
+// "WHAT: the reason".
 boost::asio::ip::tcp::acceptor listen_on(boost::asio::io_context& io, int port, const std::string& what);
 
 }  // namespace holdfast::recovery

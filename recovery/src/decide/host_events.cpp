@@ -1,7 +1,7 @@
 // Hosts of a run that has several. A lost host is one failure, however many members it had: survivors go on without it,
 // at once. Its members may live, and may even go on for a while, but no generation that they could be in has all its
 // members. What they could still do is write files, until the fence of their agent has run out. When the host is back,
-// those that live join again like newcomers. docs/decisions/agents.md
+// those that live join again like newcomers. docs/decisions/lost-hosts.md
 
 #include <algorithm>
 #include <string>

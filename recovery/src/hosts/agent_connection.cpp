@@ -1,5 +1,5 @@
 // Everything that a peer can do is an event here: it is slow, silent, sends garbage, or goes away. Each closes the
-// connection with a sentence, and costs the io_context's thread no wait. docs/decisions/agents.md
+// connection with a sentence, and costs the io_context's thread no wait. docs/decisions/host-connections.md
 
 #include "hosts/agent_connection.h"
 

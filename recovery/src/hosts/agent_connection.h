@@ -6,7 +6,7 @@
 //   handshake --> introducing --> open --> closed           any of them --> closed
 //
 // Messages and beats go both ways. A peer that acknowledges no beat for HostTimes::host is given up. Until it is open,
-// time and sizes are limited closely, because a stranger may be at the other end. docs/decisions/agents.md
+// time and sizes are limited closely, because a stranger may be at the other end. docs/decisions/host-connections.md
 
 #include <array>
 #include <chrono>

@@ -1,5 +1,5 @@
 // A stranger that opens many connections drives out the oldest of them, which is most likely its own: an agent needs
-// milliseconds. It never drives out an agent that was taken. docs/decisions/agents.md
+// milliseconds. It never drives out an agent that was taken. docs/decisions/host-connections.md
 
 #include "hosts/agent_listener.h"
 

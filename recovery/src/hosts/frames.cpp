@@ -1,5 +1,5 @@
 // Limits are checked before the bytes that they limit have come, so a peer can make this process keep little.
-// docs/decisions/agents.md
+// docs/decisions/host-connections.md
 
 #include "hosts/frames.h"
 

@@ -1,5 +1,5 @@
 // Names are looked up again for each attempt: a container's name may get its address late, or another one after a
-// restart. docs/decisions/agents.md
+// restart. docs/decisions/host-connections.md
 
 #include "hosts/head_dialer.h"
 

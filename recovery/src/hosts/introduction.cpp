@@ -1,5 +1,6 @@
 // Everything is compared before the first process starts, and the first difference is told with what to do about it.
-// Ranks of different programs would otherwise train together until their states are compared. docs/decisions/agents.md
+// Ranks of different programs would otherwise train together until their states are compared.
+// docs/decisions/host-connections.md
 
 #include "hosts/introduction.h"
 

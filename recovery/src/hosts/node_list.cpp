@@ -1,5 +1,5 @@
 // Slurm writes lists as people do: numbers in brackets, with zeros in front where names have them. The program that
-// expands them, scontrol, may be missing in a container, so they are read here. docs/decisions/agents.md
+// expands them, scontrol, may be missing in a container, so they are read here. docs/decisions/launchers.md
 
 #include "hosts/node_list.h"
 

@@ -1,5 +1,5 @@
 // A secret that others could have read protects nothing, so such a file is refused, as ssh does with keys. Checked is
-// the open file, since a name may lead to another one a moment later. docs/decisions/agents.md
+// the open file, since a name may lead to another one a moment later. docs/decisions/host-connections.md
 
 #include "hosts/secret.h"
 

@@ -1,6 +1,6 @@
 // Launchers name the same things in different ways, and often set variables of one another: Slurm starts mpirun, which
 // starts torchrun. So each value is taken from the first launcher in a fixed order that has it, and a sentence about a
-// value names where it came from. docs/decisions/agents.md
+// value names where it came from. docs/decisions/launchers.md
 
 #include "hosts/surroundings.h"
 

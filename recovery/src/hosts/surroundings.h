@@ -14,7 +14,7 @@
 //   an indexed job      JOB_COMPLETION_INDEX
 //   another launcher    WORLD_SIZE, RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT: of one process on each host
 //
-// A pure function of both, which reads no environment itself. docs/decisions/agents.md
+// A pure function of both, which reads no environment itself. docs/decisions/launchers.md
 
 #include <functional>
 #include <optional>

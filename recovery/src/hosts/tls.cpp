@@ -1,6 +1,6 @@
 // A server without a certificate has no handshake but the one with the key, so a client without the secret fails. A
 // client must not be content with less: a stranger that poses as the server could offer a certificate instead. So the
-// client checks certificates against an empty list, which no certificate passes. docs/decisions/agents.md
+// client checks certificates against an empty list, which no certificate passes. docs/decisions/host-connections.md
 
 #include "hosts/tls.h"
 

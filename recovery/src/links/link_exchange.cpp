@@ -1,5 +1,5 @@
 // Agents connect, and not replicas: a connection must be ended when a generation is, whatever its processes do, and a
-// stranger must never reach one of them. docs/decisions/agents.md
+// stranger must never reach one of them. docs/decisions/host-connections.md
 
 #include "links/link_exchange.h"
 

@@ -1,5 +1,5 @@
 // A stranger gets no answer here, and costs a descriptor for some seconds. When there are too many, the oldest is
-// closed: an agent whose connection that was dials again (links/link_dialer.cpp). docs/decisions/agents.md
+// closed: an agent whose connection that was dials again (links/link_dialer.cpp). docs/decisions/host-connections.md
 
 #include "links/link_listener.h"
 

@@ -2,7 +2,7 @@
 
 // What a connection between two hosts begins with: whose it is, in clear. The head gives each pair of hosts a random
 // key for each generation, over encrypted connections. With it a connection names the exchange and the lane that it is
-// for, and it is taken once. docs/decisions/agents.md
+// for, and it is taken once. docs/decisions/host-connections.md
 
 #include <array>
 #include <compare>

@@ -5,7 +5,8 @@
 //   data_program --work augment --threads T                           pictures in memory: shift and flip
 //   data_program --work map --threads T                               a function of each sample of 784 numbers
 //   data_program --work gather --floats N                             copies shuffled samples, next to memcpy
-//   data_program --work step                                          steps of 1 ms and one loading thread
+//   data_program --work step [--depth N]                              steps of 1 ms and one loading thread, which
+//                                                                     loads N batches ahead of them
 //   data_program --work cache --data FILE                             reads a cache file, next to read(); cold
 //
 // It includes private headers: only fit() and predict() iterate over batches in programs of users.
@@ -45,6 +46,7 @@ struct Work {
   int threads = 1;
   std::int64_t epochs = 1;
   std::int64_t floats = 784;
+  int depth = 16;  // batches that are loaded ahead of a step
 };
 
 // ---- Data
@@ -140,12 +142,12 @@ Json gathered(const Work& work) {
 
 // A step computes for 1 ms; what share of the time does it compute? For ten seconds, since the share of one second
 // differed from run to run.
-Json busy_steps() {
+Json busy_steps(const Work& work) {
   const Dataset data = in_memory(Shape{10'240, 28, 28, 1})
                            .map(augment({.flip = Flip::horizontal, .shift_rows = 0.1F, .shift_columns = 0.1F}))
                            .shuffle()
                            .batch(64)
-                           .prefetch(4);
+                           .prefetch(work.depth);
   BatchLoader loader(data, 1, 1, 0, 1, 0, 0, 64);
   loader.next();
   double busy = 0;
@@ -205,7 +207,7 @@ Json read_from_cache(const Work& work) {
 
 Json measured(const Work& work) {
   if (work.kind == "gather") return gathered(work);
-  if (work.kind == "step") return busy_steps();
+  if (work.kind == "step") return busy_steps(work);
   if (work.kind == "cache") return read_from_cache(work);
   return loaded(work);
 }
@@ -222,6 +224,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", work.threads);
   app.add_option("--epochs", work.epochs);
   app.add_option("--floats", work.floats);
+  app.add_option("--depth", work.depth);
   CLI11_PARSE(app, argc, argv);
   std::cout << measured(work).dump() << std::endl;
   return 0;

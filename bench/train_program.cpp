@@ -1,6 +1,6 @@
 // train_program --model mlp|lenet5|gpt|lstm [--optimizer adam|sgd] [--steps 20] [--batch 128] [--threads 1] [--shards
-// 1] [--words 512] [--positions_at_once 0]: trains some steps in one process, through fit(), with data loading.
-// bench/train measures it next to its peers. Models of sequences are trained with AdamW.
+// 1] [--words 512] [--positions_at_once 0] [--precision f32|bf16]: trains some steps in one process, through fit(),
+// with data loading. bench/train measures it next to its peers. Models of sequences are trained with AdamW.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,6 +27,7 @@ struct Arguments {
   int shards = 1;
   std::int64_t words = 512;
   std::int64_t positions_at_once = 0;
+  std::string precision = "f32";
 };
 
 // The time from the end of one step to that of the next. The first steps also make what is made only once.
@@ -82,7 +83,9 @@ Training training(const Arguments& arguments) {
 }
 
 void train(const Arguments& arguments) {
-  Replica replica = Replica::alone({.shards = arguments.shards, .threads_per_shard = arguments.threads});
+  Replica replica = Replica::alone({.shards = arguments.shards,
+                                    .threads_per_shard = arguments.threads,
+                                    .precision = precision_from_name(arguments.precision)});
   const Training training = ::training(arguments);
   Trainer trainer(replica, training.model, *training.optimizer, *training.loss);
   const auto times = std::make_shared<Times>(arguments.steps);
@@ -106,6 +109,7 @@ int main(int argc, char** argv) try {
   app.add_option("--words", arguments.words, "ids of gpt")->check(CLI::PositiveNumber);
   app.add_option("--positions_at_once", arguments.positions_at_once, "of the loss of classes; 0: all")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--precision", arguments.precision, "of products")->check(CLI::IsMember({"f32", "bf16"}));
   CLI11_PARSE(app, argc, argv);
   train(arguments);
   return 0;

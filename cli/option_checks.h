@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "holdfast/base/whole_number.h"
 #include "text.h"
@@ -33,8 +34,7 @@ CLI::Validator whole_of(Value lowest) {
       [lowest](std::string& text) -> std::string {
         const std::optional<Value> number = whole_number<Value>(text);
         if (number && *number >= lowest) return "";
-        return text + " is not a whole number from " + std::to_string(lowest) + " to " +
-               std::to_string(std::numeric_limits<Value>::max());
+        return fmt::format("{} is not a whole number from {} to {}", text, lowest, std::numeric_limits<Value>::max());
       },
       "");
 }

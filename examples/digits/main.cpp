@@ -204,7 +204,7 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "where to keep the digits: in the host's memory, or all of them on each device")
       ->capture_default_str()
       ->check(CLI::IsMember({"host", "device"}));
-  app.add_option("--precision", arguments.precision, "precision of matrix products on GPUs: f32, tf32 or bf16")
+  app.add_option("--precision", arguments.precision, "precision of matrix products: f32, bf16, and on GPUs tf32")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--reduction", arguments.reduction,

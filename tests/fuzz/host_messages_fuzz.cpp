@@ -19,8 +19,8 @@ static void read_message(const nlohmann::json& message) {
     if (kind == kExited) parse_end(end_message(parse_end(message)));
     if (kind == kPresent) parse_presence(presence_message(parse_presence(message)));
     if (kind == kNotStarted) static_cast<void>(code_in(message));
-    if (kind == kSights) {
-      for (const nlohmann::json& sight : message.at("sights")) parse_sight(sight_message(parse_sight(sight)));
+    if (kind == kStatuses) {
+      for (const nlohmann::json& status : message.at("statuses")) parse_status(status_message(parse_status(status)));
     }
   } catch (const nlohmann::json::exception&) {
   }

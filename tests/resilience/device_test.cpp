@@ -23,6 +23,10 @@ void PrintTo(const DeviceCase& run, std::ostream* out) {
   *out << run.name;
 }
 
+std::vector<std::string> with_precision(const std::string& precision, const TemporaryFolder& folder) {
+  return {"--run-dir", folder / "run", "--drawn", "100", "--holdout", "20", "--epochs", "1", "--precision", precision};
+}
+
 class OnADevice : public testing::Test {
  protected:
   void SetUp() override {
@@ -157,14 +161,71 @@ TEST_F(OnPretendedDevices, AnotherNumberOfReplicasIsRefusedUnderTheLibrarysOrder
   EXPECT_NE(other.output.find("started with reduction fastest"), std::string::npos) << other.output;
 }
 
-TEST(Cpus, RefuseOtherPrecisionsThanTheirOwn) {
+TEST(Cpus, RefuseAPrecisionThatTheyDoNotHave) {
   const TemporaryFolder folder;
-  const ProgramResult result =
-      run_program(built_program("digits"), {"--run-dir", folder / "run", "--drawn", "100", "--precision", "bf16"});
+  const ProgramResult result = run_program(built_program("digits"), with_precision("tf32", folder));
 
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.output.find("precision bf16 was asked for on CPUs, which compute in f32"), std::string::npos)
+  EXPECT_NE(result.output.find("precision tf32 was asked for on CPUs, which compute in f32 or bf16"), std::string::npos)
       << result.output;
+}
+
+// oneDNN then takes the processor for one that has AVX2 and nothing later, so any machine can run this test.
+TEST(Cpus, RefuseBf16WithoutInstructionsForIt) {
+  const TemporaryFolder folder;
+  std::vector<std::string> command = with_precision("bf16", folder);
+  command.insert(command.begin(), {"ONEDNN_MAX_CPU_ISA=AVX2", built_program("digits")});
+  const ProgramResult result = run_program("/usr/bin/env", command);
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("oneDNN finds no instructions for it here: isa avx2"), std::string::npos)
+      << result.output;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "a run began";
+}
+
+class CpusInBf16 : public testing::Test {
+ protected:
+  void SetUp() override {
+    const TemporaryFolder folder;
+    const ProgramResult probe = run_program(built_program("digits"), with_precision("bf16", folder));
+    if (probe.output.find("oneDNN finds no instructions for it") != std::string::npos) GTEST_SKIP() << probe.output;
+    ASSERT_EQ(probe.exit_code, 0) << probe.output;
+  }
+
+  static std::string digest_of(DigitsRun run) {
+    run.options.insert({"--precision", "bf16"});
+    const nlohmann::json report = completed(run);
+    EXPECT_EQ(report.at("restarts").size(), run.faults.size());
+    return report.at("weights_digest");
+  }
+};
+
+TEST_F(CpusInBf16, GiveTheSameBitsOnAnyNumberOfReplicasAndAfterKills) {
+  const std::string expected = digest_of({.replicas = 1});
+
+  EXPECT_NE(expected, undisturbed_digest());
+  for (const int replicas : {2, 4}) EXPECT_EQ(digest_of({.replicas = replicas}), expected) << replicas;
+  EXPECT_EQ(digest_of({.replicas = 2, .faults = {kill_of(1, 13)}}), expected);
+  EXPECT_EQ(digest_of({.replicas = 2, .faults = {kill_of(0, 26)}}), expected);
+  EXPECT_EQ(digest_of({.replicas = 4, .faults = {kill_of(3, 0), kill_of(0, 17)}}), expected);
+  EXPECT_EQ(digest_of({.replicas = 2, .faults = {kill_of(0, 13)}, .options = {{"--recover-from", "savepoint"}}}),
+            expected);
+}
+
+TEST_F(CpusInBf16, ARunRemembersIt) {
+  const TemporaryFolder folder;
+  const auto start = [&](const std::string& precision) {
+    return run_program(built_program("digits"), digits_arguments({.options = {{"--precision", precision}}}, folder));
+  };
+  const ProgramResult first = start("bf16");
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+
+  const ProgramResult other = start("f32");
+
+  EXPECT_TRUE(read_file(folder / "run/arithmetic.txt").ends_with(" per shard, bf16\n"));
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.output.find(", bf16 and would go on with"), std::string::npos) << other.output;
+  EXPECT_NE(other.output.find("which gives other bits"), std::string::npos) << other.output;
 }
 
 TEST(Cpus, AlwaysAddInTheOrderOfShards) {

@@ -24,6 +24,7 @@ struct ThreadRun {
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
   std::string device = "cpu";
+  Precision precision = Precision::f32;
   std::int64_t memory_snapshot_every = 0;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::chrono::milliseconds collective_timeout = std::chrono::seconds(60);
@@ -47,6 +48,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     context->supervision = run.supervision;
     context->file_system = run.file_system;
     context->device = run.device;
+    context->precision = run.precision;
     context->memory_snapshot_every = run.memory_snapshot_every;
     context->now = run.now;
     context->meeting = std::make_shared<ThreadMeeting>(group);

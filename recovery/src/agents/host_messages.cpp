@@ -5,6 +5,7 @@
 
 #include "agents/host_messages.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -45,6 +46,24 @@ std::chrono::nanoseconds nanoseconds_in(const nlohmann::json& message, const cha
   return std::chrono::nanoseconds(whole_number_in<std::int64_t>(message, key));
 }
 
+// The arrays of a generation are read by index, and each host is found among its hosts.
+void check_hosts(const HostAgent::Generation& generation) {
+  if (generation.hosts.empty() && generation.peers.empty()) return;
+  const auto has = [&](int host) {
+    return std::find(generation.hosts.begin(), generation.hosts.end(), host) != generation.hosts.end();
+  };
+  std::vector<int> order = generation.hosts;
+  order.erase(std::unique(order.begin(), order.end()), order.end());
+  std::set<int> named{generation.host};
+  for (const LinkPeer& peer : generation.peers) named.insert(peer.host);
+  const bool fits = generation.hosts.size() == generation.members.size() && has(generation.host) &&
+                    named.size() == generation.peers.size() + 1 && order.size() == named.size() &&
+                    std::set<int>(order.begin(), order.end()) == named;
+  if (fits) return;
+  throw Error(ErrorCode::input_output,
+              fmt::format("the head opened generation {} with hosts that do not fit together", generation.number));
+}
+
 }  // namespace
 
 nlohmann::json start_message(const ReplicaStarter::Program& program) {
@@ -65,18 +84,36 @@ ReplicaStarter::Program parse_start(const nlohmann::json& message) {
 }
 
 nlohmann::json generation_message(const HostAgent::Generation& generation) {
+  nlohmann::json peers = nlohmann::json::array();
+  for (const LinkPeer& peer : generation.peers) {
+    peers.push_back(
+        {{"host", peer.host}, {"address", peer.address.host}, {"port", peer.address.port}, {"key", to_text(peer.key)}});
+  }
   return {{"kind", kOpenGeneration},
           {"number", generation.number},
           {"members", generation.members},
           {"shards", generation.shards},
-          {"may_use_snapshots", generation.may_use_snapshots}};
+          {"may_use_snapshots", generation.may_use_snapshots},
+          {"hosts", generation.hosts},
+          {"host", generation.host},
+          {"peers", peers}};
 }
 
 HostAgent::Generation parse_generation(const nlohmann::json& message) {
-  return {.number = whole_number_in<int>(message, "number"),
-          .members = whole_numbers_in<int>(message, "members"),
-          .shards = whole_numbers_in<int>(message, "shards"),
-          .may_use_snapshots = message.at("may_use_snapshots").get<bool>()};
+  HostAgent::Generation generation{.number = whole_number_in<int>(message, "number"),
+                                   .members = whole_numbers_in<int>(message, "members"),
+                                   .shards = whole_numbers_in<int>(message, "shards"),
+                                   .may_use_snapshots = message.at("may_use_snapshots").get<bool>(),
+                                   .hosts = whole_numbers_in<int>(message, "hosts"),
+                                   .host = whole_number_in<int>(message, "host")};
+  for (const nlohmann::json& peer : message.at("peers")) {
+    generation.peers.push_back({.host = whole_number_in<int>(peer, "host"),
+                                .address = {.host = peer.at("address").get<std::string>(),
+                                            .port = whole_number_in<std::uint16_t>(peer, "port")},
+                                .key = link_key_from(peer.at("key").get<std::string>())});
+  }
+  check_hosts(generation);
+  return generation;
 }
 
 // A process that ended in order, or had no time to leave anything, has no crash.
@@ -116,40 +153,40 @@ Presence parse_presence(const nlohmann::json& message) {
   return presence;
 }
 
-nlohmann::json sight_message(const ProcessSight& sight) {
-  const Pulse& pulse = sight.pulse;
-  return {{"member", pulse.member},
-          {"progress", pulse.progress},
-          {"phase", static_cast<int>(pulse.phase)},
-          {"step", pulse.step},
-          {"steps", pulse.steps},
-          {"step_time", pulse.step_time.count()},
-          {"arrivals", pulse.arrivals},
-          {"background_number", pulse.background.number},
-          {"background_bytes", pulse.background.bytes},
-          {"is_background_callback", pulse.background.is_callback},
-          {"join_state", static_cast<int>(sight.join_state)},
-          {"samples", sight.samples},
-          {"computing", sight.computing.count()},
-          {"waiting", sight.waiting.count()},
-          {"in_background", shown_text(sight.in_background)},
-          {"is_stopped", sight.is_stopped},
-          {"cpu_demand", sight.cpu_demand.count()}};
+nlohmann::json status_message(const ProcessStatus& status) {
+  const Heartbeat& heartbeat = status.heartbeat;
+  return {{"member", heartbeat.member},
+          {"progress", heartbeat.progress},
+          {"phase", static_cast<int>(heartbeat.phase)},
+          {"step", heartbeat.step},
+          {"steps", heartbeat.steps},
+          {"step_time", heartbeat.step_time.count()},
+          {"arrivals", heartbeat.arrivals},
+          {"background_number", heartbeat.background.number},
+          {"background_bytes", heartbeat.background.bytes},
+          {"is_background_callback", heartbeat.background.is_callback},
+          {"join_state", static_cast<int>(status.join_state)},
+          {"samples", status.samples},
+          {"computing", status.computing.count()},
+          {"waiting", status.waiting.count()},
+          {"in_background", shown_text(status.in_background)},
+          {"is_stopped", status.is_stopped},
+          {"cpu_demand", status.cpu_demand.count()}};
 }
 
 // The hang detector reads it as it reads the life page of a process of its own host.
-ProcessSight parse_sight(const nlohmann::json& message) {
+ProcessStatus parse_status(const nlohmann::json& message) {
   const int join_state = choice_in(message, "join_state", static_cast<int>(JoinState::in_steps));
-  return {.pulse = {.member = whole_number_in<int>(message, "member"),
-                    .progress = whole_number_in<std::uint64_t>(message, "progress"),
-                    .phase = static_cast<Phase>(choice_in(message, "phase", kPhaseCount - 1)),
-                    .step = whole_number_in<std::int64_t>(message, "step"),
-                    .steps = whole_number_in<std::uint64_t>(message, "steps"),
-                    .step_time = nanoseconds_in(message, "step_time"),
-                    .arrivals = whole_number_in<std::uint64_t>(message, "arrivals"),
-                    .background = {.number = whole_number_in<std::uint64_t>(message, "background_number"),
-                                   .bytes = whole_number_in<std::uint64_t>(message, "background_bytes"),
-                                   .is_callback = message.at("is_background_callback").get<bool>()}},
+  return {.heartbeat = {.member = whole_number_in<int>(message, "member"),
+                        .progress = whole_number_in<std::uint64_t>(message, "progress"),
+                        .phase = static_cast<Phase>(choice_in(message, "phase", kPhaseCount - 1)),
+                        .step = whole_number_in<std::int64_t>(message, "step"),
+                        .steps = whole_number_in<std::uint64_t>(message, "steps"),
+                        .step_time = nanoseconds_in(message, "step_time"),
+                        .arrivals = whole_number_in<std::uint64_t>(message, "arrivals"),
+                        .background = {.number = whole_number_in<std::uint64_t>(message, "background_number"),
+                                       .bytes = whole_number_in<std::uint64_t>(message, "background_bytes"),
+                                       .is_callback = message.at("is_background_callback").get<bool>()}},
           .join_state = static_cast<JoinState>(join_state),
           .samples = whole_number_in<std::uint64_t>(message, "samples"),
           .computing = nanoseconds_in(message, "computing"),

@@ -4,9 +4,10 @@
 // Beats are sent besides (hosts/agent_connection.h).
 //
 // Head to agent:
-//   resume {members}                        the first: the processes that the head knows there; all others are ended
+//   resume {members, mark}                  the first: the processes that the head knows there; all others are ended.
+//                                           mark: what the head has left in the run directory
 //   start {member, executable, arguments, variables, ignores_failing_writes}
-//   open_generation {number, members, shards, may_use_snapshots}
+//   open_generation {number, members, shards, may_use_snapshots, hosts, host, peers}
 //   cancel_generation
 //   tell {member, message}                  a message for the process, as in channel/messages.h
 //   ask_to_leave {member, signal}
@@ -25,7 +26,8 @@
 //   died {member}
 //   swept {member, ended, is_any_left}
 //   exited {member, exit_code, signal, crash}
-//   sights {sights}                         what the agent saw of each process; with each beat
+//   leaving {signal}                        this host was asked to leave the run
+//   statuses {statuses}                         what the agent saw of each process; with each beat
 
 #include <chrono>
 #include <cstdint>
@@ -62,7 +64,8 @@ inline constexpr const char* kFailed = "failed";
 inline constexpr const char* kDied = "died";
 inline constexpr const char* kSwept = "swept";
 inline constexpr const char* kExited = "exited";
-inline constexpr const char* kSights = "sights";
+inline constexpr const char* kLeaving = "leaving";
+inline constexpr const char* kStatuses = "statuses";
 
 // The whole number of a message under `key`. Throws Error{input_output} for anything else, and for a number that a Type
 // cannot be: to convert it would be undefined.
@@ -116,8 +119,8 @@ nlohmann::json presence_message(const Presence& presence);
 Presence parse_presence(const nlohmann::json& message);
 
 // What an agent saw of a process when it looked.
-struct ProcessSight {
-  Pulse pulse{};  // also names the member
+struct ProcessStatus {
+  Heartbeat heartbeat{};  // also names the member
   JoinState join_state = JoinState::newcomer;
   std::uint64_t samples = 0;
   std::chrono::nanoseconds computing{};
@@ -127,9 +130,9 @@ struct ProcessSight {
   std::chrono::nanoseconds cpu_demand{};
 };
 
-nlohmann::json sight_message(const ProcessSight& sight);
+nlohmann::json status_message(const ProcessStatus& status);
 // Throws Error{input_output} for a phase or a state that there is not.
-ProcessSight parse_sight(const nlohmann::json& message);
+ProcessStatus parse_status(const nlohmann::json& message);
 
 // The code that an error of the other host has, under "code". Throws Error{input_output} for a number that is none.
 ErrorCode code_in(const nlohmann::json& message);

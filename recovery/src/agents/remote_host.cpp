@@ -1,6 +1,6 @@
-// The head reads pulses and loads at any moment, and must not wait for a network. So an agent sends what it sees with
-// each beat, and the newest of it is kept here. What an agent reports of a process that the head has dropped meanwhile
-// is dropped, too. docs/decisions/agents.md
+// The head reads heartbeats and loads at any moment, and must not wait for a network. So an agent sends what it sees
+// with each beat, and the newest of it is kept here. What an agent reports of a process that the head has dropped
+// meanwhile is dropped, too. docs/decisions/agents.md
 
 #include "agents/remote_host.h"
 
@@ -18,7 +18,7 @@ class RemoteReplica final : public ReplicaProcess {
  public:
   RemoteReplica(RemoteHost& host, int member, ReplicaStarter::Handlers handlers)
       : host_(host), member_(member), handlers_(std::move(handlers)) {
-    sight_.pulse.member = member;
+    status_.heartbeat.member = member;
   }
   ~RemoteReplica() override { host_.order({{"kind", kDrop}, {"member", member_}}); }
 
@@ -36,14 +36,14 @@ class RemoteReplica final : public ReplicaProcess {
 
   int pid() const override { return pid_; }
   std::time_t started() const override { return started_; }
-  std::int64_t step() const override { return sight_.pulse.step; }
-  JoinState join_state() const override { return sight_.join_state; }
-  std::uint64_t samples() const override { return sight_.samples; }
-  Pulse pulse(int member, std::uint64_t arrivals) const override;
+  std::int64_t step() const override { return status_.heartbeat.step; }
+  JoinState join_state() const override { return status_.join_state; }
+  std::uint64_t samples() const override { return status_.samples; }
+  Heartbeat heartbeat(int member, std::uint64_t arrivals) const override;
   Load load(int member, int shards, int at_once) const override;
-  std::string what_in_background() const override { return sight_.in_background; }
-  bool is_stopped() const override { return sight_.is_stopped; }
-  std::chrono::nanoseconds cpu_demand() const override { return sight_.cpu_demand; }
+  std::string what_in_background() const override { return status_.in_background; }
+  bool is_stopped() const override { return status_.is_stopped; }
+  std::chrono::nanoseconds cpu_demand() const override { return status_.cpu_demand; }
   std::optional<Crash> crash() const override { return crash_; }
 
  private:
@@ -52,7 +52,7 @@ class RemoteReplica final : public ReplicaProcess {
   RemoteHost& host_;
   const int member_;
   const ReplicaStarter::Handlers handlers_;
-  ProcessSight sight_{};
+  ProcessStatus status_{};
   int pid_ = 0;  // until the agent has said that it runs
   std::time_t started_ = std::time(nullptr);
   bool has_joined_ = false;
@@ -68,24 +68,24 @@ void RemoteReplica::send(const Message& message) const {
   host_.order({{"kind", kTell}, {"member", member_}, {"message", message.body}});
 }
 
-Pulse RemoteReplica::pulse(int member, std::uint64_t arrivals) const {
-  Pulse pulse = sight_.pulse;
-  pulse.member = member;
-  pulse.arrivals = arrivals;
-  return pulse;
+Heartbeat RemoteReplica::heartbeat(int member, std::uint64_t arrivals) const {
+  Heartbeat heartbeat = status_.heartbeat;
+  heartbeat.member = member;
+  heartbeat.arrivals = arrivals;
+  return heartbeat;
 }
 
 Load RemoteReplica::load(int member, int shards, int at_once) const {
   return {.member = member,
           .shards = shards,
           .at_once = at_once,
-          .steps = sight_.pulse.steps,
-          .computing = sight_.computing,
-          .waiting = sight_.waiting};
+          .steps = status_.heartbeat.steps,
+          .computing = status_.computing,
+          .waiting = status_.waiting};
 }
 
-RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers)
-    : times_(times), handlers_(std::move(handlers)), presence_timer_(io) {}
+RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, std::string mark)
+    : times_(times), handlers_(std::move(handlers)), mark_(std::move(mark)), presence_timer_(io) {}
 
 RemoteHost::~RemoteHost() {
   if (connection_ != nullptr) connection_->close();
@@ -103,8 +103,8 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
     const auto replica = weak.lock();
     if (replica != nullptr && !replica->is_over_) resumed_.push_back(member);
   }
-  connection_->send({{"kind", kResume}, {"members", resumed_}});
-  // An agent answers once its beats are acknowledged. One that never does would be there for ever and of no use.
+  connection_->send({{"kind", kResume}, {"members", resumed_}, {"mark", mark_}});
+  // An agent answers once its beats are acknowledged. One that never does would stay, and be of no use.
   presence_timer_.expires_after(times_.host);
   presence_timer_.async_wait(
       [this, weak = std::weak_ptr<const bool>(is_alive_)](const boost::system::error_code& error) {
@@ -120,6 +120,7 @@ void RemoteHost::end_run(int exit_code, const std::string& sentence) {
   const std::shared_ptr<AgentConnection> last = std::exchange(connection_, nullptr);
   last->send({{"kind", kOver}, {"exit_code", exit_code}, {"sentence", sentence}});
   last->close_when_sent();
+  last_ = last;
 }
 
 std::shared_ptr<ReplicaProcess> RemoteHost::start(const ReplicaStarter::Program& program,
@@ -144,7 +145,7 @@ void RemoteHost::cancel_generation() {
 
 std::uint64_t RemoteHost::arrivals(int member) const {
   const auto replica = find(member);
-  return replica == nullptr ? 0 : replica->sight_.pulse.arrivals;
+  return replica == nullptr ? 0 : replica->status_.heartbeat.arrivals;
 }
 
 void RemoteHost::watch_devices(const std::vector<int>& /*cuda_numbers*/, GpuWatch::Handlers /*handlers*/) {
@@ -156,11 +157,15 @@ void RemoteHost::take(const nlohmann::json& message) {
   const auto kind = message.at("kind").get<std::string>();
   if (kind == kPresent) return take_presence(parse_presence(message));
   if (!is_present_) throw Error(ErrorCode::input_output, fmt::format("its agent sent \"{}\" too early", kind));
-  if (kind == kSights) {
-    for (const nlohmann::json& sight : message.at("sights")) {
-      ProcessSight seen = parse_sight(sight);
-      if (const auto replica = find(seen.pulse.member)) replica->sight_ = std::move(seen);
+  if (kind == kStatuses) {
+    for (const nlohmann::json& status : message.at("statuses")) {
+      ProcessStatus seen = parse_status(status);
+      if (const auto replica = find(seen.heartbeat.member)) replica->status_ = std::move(seen);
     }
+    return;
+  }
+  if (kind == kLeaving) {
+    if (handlers_.on_leaving) handlers_.on_leaving(whole_number_in<int>(message, "signal"));
     return;
   }
   const auto replica = find(whole_number_in<int>(message, "member"));

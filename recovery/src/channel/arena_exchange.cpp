@@ -52,6 +52,7 @@ ArenaExchange::ArenaExchange(int generation, int replicas) : generation_(generat
 
 std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, std::size_t bytes,
                                                          FileDescriptor shown) {
+  // A process that was stopped and wakes up late may still ask. It learns that its generation is over.
   if (is_cancelled_) {
     std::vector<Reply> replies;
     replies.push_back(cancelled(rank, number));
@@ -75,6 +76,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Reques
     wanted.push_back(request->bytes);
     if (request->shown.is_open()) shown.push_back(size_of(request->shown));
   }
+  // All arenas get the size that rank 0 asked for. A rank that counts on more would get past their end.
   if (!are_alike(wanted)) {
     return refuse(number, ErrorCode::incompatible,
                   "replicas want shared memory of different sizes, in bytes: " + list(wanted));
@@ -86,11 +88,13 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Reques
     return refuse(number, ErrorCode::incompatible,
                   "replicas show memory of different sizes, as those of different models do, in bytes: " + list(shown));
   }
+  // cancel() writes this word of each arena.
   if (wanted.front() < sizeof(SignalWord)) {
     return refuse(number, ErrorCode::invalid_argument,
                   fmt::format("shared memory of {} bytes has no room for its signal word", wanted.front()));
   }
   try {
+    // Where memory is short, the ranks get the error. The watchdog goes on, since the run depends on it.
     return create(number, requests);
   } catch (const Error& error) {
     return refuse(number, error.code(), error.what());
@@ -99,6 +103,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Reques
 
 std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Requests& requests) {
   const std::size_t bytes = requests.front()->bytes;
+  // All arenas exist before the first reply, so a failure here leaves no rank with a part of them.
   std::vector<SharedMemory> created;
   for (int rank = 0; rank < replicas_; ++rank) {
     // The name is seen in /proc/PID/maps, and tells a person whose memory it is.

@@ -45,6 +45,7 @@ std::string to_text(const nlohmann::json& body) {
   return text;
 }
 
+// Nobody has to remove the memory. It is gone with its last descriptor and mapping.
 SharedMemory in_memory(const std::string& text) {
   SharedMemory memory = SharedMemory::create("holdfast-message", text.size());
   std::memcpy(memory.writable().data(), text.data(), text.size());
@@ -107,6 +108,7 @@ class Packet {
 
 // Tried before it is waited for, because a buffer has room nearly always.
 void send_packet(int socket, Packet& packet, Deadline deadline) {
+  // Without MSG_NOSIGNAL a peer that is gone would be SIGPIPE, which ends this process.
   while (::sendmsg(socket, packet.message(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EPIPE || errno == ECONNRESET) {
       throw Error(ErrorCode::unavailable, "the process at the other end of a channel is gone");
@@ -159,6 +161,7 @@ void Channel::send(const Message& message, Deadline deadline) const {
     text.clear();
   }
   for (const FileDescriptor& descriptor : message.descriptors) descriptors.push_back(descriptor.value());
+  // ArenaExchange sends two for each of kMaxReplicas, which is about half of the limit.
   HOLDFAST_ASSERT(descriptors.size() <= kMaxDescriptors);
   Packet packet(header, text);
   packet.attach(descriptors);
@@ -198,6 +201,7 @@ void Channel::wait_until_readable(Deadline deadline) const {
   wait_for_descriptor(socket_.value(), POLLIN, deadline);
 }
 
+// Closing the descriptor would not end the connection while another process has a copy of it.
 void Channel::shut_down() const {
   ::shutdown(socket_.value(), SHUT_RDWR);
 }

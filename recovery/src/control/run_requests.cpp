@@ -17,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kSavepointSeconds = 600;
+// The request of a peer that is gone stays open as long as this, and counts against SavepointRequests::kMost.
 constexpr int kMostSavepointSeconds = 3600;
 
 constexpr const char* kIsPlain =
@@ -50,15 +51,15 @@ void RunRequests::obey(const Json& request, const Answer& answer, Moment now) {
 }
 
 void RunRequests::look(Moment now) {
-  status_.look(run_.sights(), now);
+  status_.look(run_.member_statuses(), now);
   savepoints_.look(now);
 }
 
 // Looks now, so that the answer is not older than the question.
 Json RunRequests::status(Moment now) {
-  const std::map<int, Sight> sights = run_.sights();
-  status_.look(sights, now);
-  Json body = status_.describe(run_.state(), sights, run_.restarts(), now);
+  const std::map<int, MemberStatus> member_statuses = run_.member_statuses();
+  status_.look(member_statuses, now);
+  Json body = status_.describe(run_.state(), member_statuses, run_.restarts(), now);
   body["device_events"] = run_.device_events ? run_.device_events(now) : Json::array();
   body["ok"] = true;
   body["watchdog_pid"] = ::getpid();
@@ -99,6 +100,7 @@ void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
 void RunRequests::pass_on_savepoints() {
   // While a generation gathers there is no rank 0 to ask. generation_opened() asks it then.
   if (savepoints_.newest() != 0 && run_.state().phase == RunPhase::running) {
+    // The newest request is enough, since its savepoint answers those before it.
     run_.ask_for_savepoint(savepoints_.newest());
   }
 }

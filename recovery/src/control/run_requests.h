@@ -26,7 +26,7 @@ class RunRequests {
     int max_replicas = kMaxReplicas;
     std::vector<std::string> devices{};  // by device slot; empty: the slots have no names
     std::function<const State&()> state;
-    std::function<std::map<int, Sight>()> sights;
+    std::function<std::map<int, MemberStatus>()> member_statuses;
     std::function<const RestartCounts&()> restarts;
     std::function<nlohmann::json(Moment now)> device_events{};  // a list; empty: no list is kept
     std::function<void(int replicas)> scale;

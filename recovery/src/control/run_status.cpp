@@ -22,6 +22,7 @@ double count_seconds(Moment::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+// Counted by rank: a restart gives the rank another member, whose own count would always be 0.
 std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
   const auto found = restarts.by_rank.find(rank);
   return found == restarts.by_rank.end() ? 0 : found->second;
@@ -55,14 +56,14 @@ double SampleRate::per_second(Moment now) const {
   return static_cast<double>(last.samples - first.samples) / count_seconds(end - first.moment);
 }
 
-void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
+void RunStatus::look(const std::map<int, MemberStatus>& member_statuses, Moment now) {
   // Members are never numbered again, so without this the map would grow with each death.
-  std::erase_if(courses_, [&](const auto& course) { return !sights.contains(course.first); });
-  for (const auto& [member, sight] : sights) {
-    const auto [course, is_new] = courses_.try_emplace(member, Course{sight.progress, now});
-    if (course->second.progress != sight.progress) course->second.last_progress = now;
-    course->second.progress = sight.progress;
-    course->second.rate.look(sight.samples, now);
+  std::erase_if(courses_, [&](const auto& course) { return !member_statuses.contains(course.first); });
+  for (const auto& [member, member_status] : member_statuses) {
+    const auto [course, is_new] = courses_.try_emplace(member, Course{member_status.progress, now});
+    if (course->second.progress != member_status.progress) course->second.last_progress = now;
+    course->second.progress = member_status.progress;
+    course->second.rate.look(member_status.samples, now);
   }
 }
 
@@ -86,32 +87,34 @@ Json RunStatus::describe_rests(const State& state, Moment now) const {
   return rests;
 }
 
-Json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
-                         Moment now) const {
+Json RunStatus::describe(const State& state, const std::map<int, MemberStatus>& member_statuses,
+                         const RestartCounts& restarts, Moment now) const {
   Json members = Json::array();
   double rate = 0;
   std::int64_t step = -1;
   for (const Member& member : state.members) {
-    const auto sight = sights.find(member.id);
+    const auto member_status = member_statuses.find(member.id);
     const auto course = courses_.find(member.id);
     // Its process has just started or ended, so there is nothing to show.
-    if (sight == sights.end() || course == courses_.end()) continue;
+    if (member_status == member_statuses.end() || course == courses_.end()) continue;
     const double own_rate = course->second.rate.per_second(now);
     rate += own_rate;
-    step = std::max(step, sight->second.step);
-    members.push_back({{"member", member.id},
-                       {"rank", number_or_null(member.rank)},
-                       {"place", member.device_slot},
-                       {"device", device_of(static_cast<std::size_t>(member.device_slot))},
-                       {"stage", to_string(member.stage)},
-                       {"pid", sight->second.pid},
-                       {"step", sight->second.step},
-                       {"phase", to_string(sight->second.phase)},
-                       {"seconds_since_progress", count_seconds(now - course->second.last_progress)},
-                       {"samples_per_second", own_rate},
-                       {"resident_bytes", resident_bytes(sight->second.pid)},
-                       {"shards", sight->second.shards == 0 ? Json(nullptr) : Json(sight->second.shards)},
-                       {"restarts", member.rank < 0 ? 0 : restarts_of(restarts, member.rank)}});
+    // Replicas that train together differ by a step at most, so the furthest one shows where the run is.
+    step = std::max(step, member_status->second.step);
+    members.push_back(
+        {{"member", member.id},
+         {"rank", number_or_null(member.rank)},
+         {"place", member.device_slot},
+         {"device", device_of(static_cast<std::size_t>(member.device_slot))},
+         {"stage", to_string(member.stage)},
+         {"pid", member_status->second.pid},
+         {"step", member_status->second.step},
+         {"phase", to_string(member_status->second.phase)},
+         {"seconds_since_progress", count_seconds(now - course->second.last_progress)},
+         {"samples_per_second", own_rate},
+         {"resident_bytes", resident_bytes(member_status->second.pid)},
+         {"shards", member_status->second.shards == 0 ? Json(nullptr) : Json(member_status->second.shards)},
+         {"restarts", member.rank < 0 ? 0 : restarts_of(restarts, member.rank)}});
   }
   return {{"phase", to_string(state.phase)},
           {"generation", state.generation},

@@ -20,7 +20,7 @@
 namespace holdfast::recovery {
 
 // The counters of a process at one moment.
-struct Sight {
+struct MemberStatus {
   int pid = 0;
   std::int64_t step = -1;
   Phase phase = Phase::starting;
@@ -51,11 +51,11 @@ class RunStatus {
   // `devices` are the names of the device slots; empty: they have none.
   explicit RunStatus(std::vector<std::string> devices = {}) : devices_(std::move(devices)) {}
 
-  void look(const std::map<int, Sight>& sights, Moment now);
+  void look(const std::map<int, MemberStatus>& member_statuses, Moment now);
 
   // `restarts` counts those of the whole run.
-  nlohmann::json describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
-                          Moment now) const;
+  nlohmann::json describe(const State& state, const std::map<int, MemberStatus>& member_statuses,
+                          const RestartCounts& restarts, Moment now) const;
 
  private:
   // What repeated looks at one member have shown.

@@ -31,6 +31,7 @@ nlohmann::json to_json(const DeviceSlotChange& change) {
   json["failures"] = change.failures;
   json["times_left_out"] = change.times_left_out;
   json["rest_seconds"] = std::chrono::duration<double>(change.rest).count();
+  // The key is absent where failures of processes are the reason.
   if (!change.device.empty()) json["device"] = change.device;
   return json;
 }
@@ -49,6 +50,7 @@ DeviceSlotChange device_slot_change_from_json(const nlohmann::json& json) {
   change.failures = json.at("failures").get<int>();
   change.times_left_out = json.at("times_left_out").get<int>();
   change.device = json.value("device", "");
+  // Rounded, because the product of a decimal fraction and 1000 may lie just below the whole number.
   change.rest = std::chrono::milliseconds(std::llround(json.at("rest_seconds").get<double>() * 1000));
   return change;
 }

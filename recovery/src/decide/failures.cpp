@@ -44,6 +44,7 @@ void end_all_for_a_new_start(Draft& draft) {
 void blame_slot(Draft& draft, int slot, const std::string& failure) {
   if (draft.state.policy.all_start_together) return;  // such a program needs all its processes
   DeviceSlot& blamed = draft.state.device_slots.at(slot);
+  // On probation a single failure is enough, since the slot has failed before.
   const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_slot || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, draft.now) || count_usable_slots(draft.state, draft.now) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
@@ -175,6 +176,7 @@ void give_up_starting(Draft& draft, const std::string& failure) {
 void lose_generation(Draft& draft) {
   if (draft.state.phase == RunPhase::running) cancel_generation(draft);
   draft.state.phase = RunPhase::gathering;
+  // The loss explains why the other members leave.
   draft.state.is_end_unexplained = false;
   if (draft.state.policy.keep_survivors) return;
   if (draft.state.policy.all_start_together) return end_all_for_a_new_start(draft);
@@ -214,6 +216,7 @@ void cancel_generation(Draft& draft) {
   act(draft, {.kind = ActionKind::cancel_generation, .generation = draft.state.generation});
 }
 
+// IncidentStory finds the cause by the words in between (kBeforeTheCause), so both have to change together.
 std::string with_last_failure(const std::string& sentence, const std::string& failure) {
   return fmt::format("{}; the last failure was {}", sentence, failure);
 }
@@ -222,6 +225,7 @@ void count_restart(Draft& draft, RestartHistory& history, bool is_a_further_loss
   const RecoveryOptions& options = draft.state.policy.recovery;
   const int without_progress = history.without_progress;
   history = with_restart(options, std::move(history), draft.now);
+  // Deaths at one moment would otherwise double the pause with each of them.
   if (is_a_further_loss) history.without_progress = without_progress;
   because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(options));
 }

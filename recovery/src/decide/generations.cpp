@@ -140,6 +140,7 @@ void end_run(Draft& draft, int exit_code, const std::string& sentence, const std
   draft.state.pending_starts.clear();
   draft.state.hosts_awaited_until.reset();
   for (const Member& member : draft.state.members) {
+    // No order reaches a member of a lost host. Its agent ends the generation there by itself.
     if ((member.id != draft.subject || !is_subject_gone(draft)) && member.stage != Stage::unreachable)
       act(draft, {.kind = ActionKind::kill_process, .member = member.id});
   }

@@ -25,6 +25,7 @@ bool is_of_the_host(const Draft& draft, const Member& member) {
 }
 
 // Hosts without which the run has not started yet.
+// A run begins with all its hosts. So one that joined and was lost before the first generation is missing, too.
 std::vector<int> missing_at_the_start(const Draft& draft) {
   std::vector<int> missing;
   for (std::size_t host = 0; host < draft.state.hosts.size(); ++host) {
@@ -35,6 +36,7 @@ std::vector<int> missing_at_the_start(const Draft& draft) {
   return missing;
 }
 
+// A pending start counts as a member. On a host that is away it would keep the run from starting one elsewhere.
 void drop_starts_there(Draft& draft) {
   std::erase_if(draft.state.pending_starts, [&draft](const PendingStart& pending) {
     return draft.state.policy.host_of(pending.device_slot) == draft.event.host;
@@ -63,7 +65,9 @@ bool lose_sight_of_members(Draft& draft, const std::string& cause) {
                                .generation = is_of_the_newest ? draft.state.generation : draft.state.next_generation};
       record_failure(draft, member);
     }
+    // A newcomer gets here without a failure, because no generation waited for it.
     member.stage = Stage::unreachable;
+    // The state may be lost until the host is back. The host then says which step it has.
     member.step = -1;
   }
   return was_any_in_generation;
@@ -92,6 +96,7 @@ void on_host_joined(Draft& draft) {
   host_of(draft).stage = Host::Stage::there;
   because(draft, "host {} has joined the run", draft.event.host);
   if (missing_at_the_start(draft).empty()) draft.state.hosts_awaited_until.reset();
+  // on_start() starts its processes together with all others.
   if (draft.state.phase == RunPhase::idle) return;
   if (is_ending(draft) || draft.state.is_stop_requested) {
     return because(draft, "the run is ending, so nothing starts there");
@@ -121,6 +126,7 @@ void on_host_lost(Draft& draft) {
   }
   if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
   if (was_any_in_generation) return go_on_elsewhere(draft, sentence, is_a_further_loss);
+  // The run has not begun, so the host gets the time to join once more.
   if (draft.state.generation < 0) {
     because(draft, "it has {} to join again", seconds(draft.state.policy.join_timeout));
     draft.state.hosts_awaited_until = draft.now + draft.state.policy.join_timeout;
@@ -140,6 +146,7 @@ void on_fence_passed(Draft& draft) {
     if (is_of_the_host(draft, member)) member.is_fenced = true;
   }
   // It had ended them, or they had ended, and nobody will tell.
+  // Members out of reach stay in the list. Their host may come back, and they may have states.
   forget(draft, [&draft](const Member& member) {
     return is_of_the_host(draft, member) && member.stage != Stage::unreachable;
   });
@@ -171,6 +178,7 @@ void on_host_returned(Draft& draft) {
       member.rank = -1;
       member.step = draft.event.steps[index_of(member)];
     } else if (member.stage == Stage::unreachable) {
+      // Nobody needs it any more, and no generation would take it in. Without an end it would wait in vain.
       dismiss(draft, member);
     } else if (was_killed(member)) {
       // The first order may have been lost with the connection.
@@ -198,6 +206,7 @@ void on_host_leaving(Draft& draft) {
   host_of(draft).stage = Host::Stage::leaving;
   drop_starts_there(draft);
   for (Member& member : draft.state.members) {
+    // Members of the generation leave at the next step boundary. A newcomer there would get into no generation.
     if (is_of_the_host(draft, member) && is_newcomer(member)) dismiss(draft, member);
   }
   try_slots_if_no_other_is_left(draft);
@@ -206,6 +215,7 @@ void on_host_leaving(Draft& draft) {
   open_if_possible(draft);
 }
 
+// The run was asked for with all its hosts. It would surprise a user if it silently began with fewer.
 void on_hosts_missing(Draft& draft) {
   std::string names;
   for (const int host : missing_at_the_start(draft)) {

@@ -111,6 +111,7 @@ void on_slow(Draft& draft) {
                    subject(draft).device_slot);
   }
   if (draft.state.is_stop_requested) return because(draft, "the run is stopping, so it stays");
+  // Without a successor even a slow replica does more than none.
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");
   if (!allows_restart(draft.state.policy.recovery, draft.state.history, draft.now)) {
     return because(draft, "it stays, since the limit of {} is reached", restart_limit(draft.state.policy.recovery));

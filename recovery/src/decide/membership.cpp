@@ -78,6 +78,7 @@ bool is_able(const Member& member) {
   return is_newcomer(member) || is_in_generation(member);
 }
 
+// SIGKILL is on its way to a failed and to a leaving process. Only an exit shows that the process is gone.
 bool was_killed(const Member& member) {
   return member.stage == Stage::failed || member.stage == Stage::leaving;
 }
@@ -114,6 +115,7 @@ int count_able(const State& state) {
 }
 
 int wanted(const State& state) {
+  // Not below one: after a request for fewer replicas, more may have finished than are wanted.
   return std::max(1, state.target - state.finished);
 }
 
@@ -134,6 +136,7 @@ bool is_on_leaving_host(const State& state, const Member& member) {
   return state.hosts.at(static_cast<std::size_t>(member.host)).stage == Host::Stage::leaving;
 }
 
+// The end of a rest stays set after it has passed, until a process has trained a step on the slot.
 bool is_resting(const DeviceSlot& slot, Moment now) {
   return slot.rest_ends && now < *slot.rest_ends;
 }
@@ -161,6 +164,7 @@ std::optional<int> free_slot(const State& state, Moment now) {
   bool is_any_well = false;
   int fewest = share_of_a_slot(state);
   for (int slot = 0; slot < state.policy.device_slots; ++slot) {
+    // A slot whose rest is over is skipped as well: slot_to_try() sends a single process there.
     if (is_away(state, slot) || state.device_slots.at(slot).rest_ends) continue;
     is_any_well = true;
     const int load = load_of(state, slot);
@@ -169,6 +173,7 @@ std::optional<int> free_slot(const State& state, Moment now) {
     best = slot;
     fewest = load;
   }
+  // Where no slot is well, one that has rested is as good as any.
   return is_any_well ? best : slot_to_try(state, now);
 }
 
@@ -242,6 +247,7 @@ std::vector<int> members_of_the_next(const State& state) {
 }
 
 std::vector<int> assigned_ranks(const State& state, const std::vector<int>& members) {
+  // The ranks of a host follow one another, because gradients are added within a host before hosts exchange sums.
   std::map<int, std::vector<int>> by_host;
   std::set<int> with_survivor;
   for (const int id : members) {

@@ -22,6 +22,7 @@ bool allows_restart(const RecoveryOptions& options, const RestartHistory& histor
 }
 
 RestartHistory with_restart(const RecoveryOptions& options, RestartHistory history, Moment now) {
+  // An older restart never counts again. Without this the list would grow with the run.
   std::erase_if(history.restarts, [&](Moment restart) { return !is_recent(options, restart, now); });
   history.restarts.push_back(now);
   ++history.without_progress;
@@ -40,6 +41,7 @@ std::string budget_spent(const RecoveryOptions& options) {
 std::chrono::milliseconds pause_before(const RestartPolicy& policy, const RestartHistory& history) {
   if (history.without_progress <= 1) return {};
   std::chrono::milliseconds pause = policy.shortest_pause;
+  // Doubled step by step: a power of two would overflow after many restarts.
   for (int i = 2; i < history.without_progress && pause < policy.longest_pause; ++i) pause *= 2;
   return std::min(pause, policy.longest_pause);
 }

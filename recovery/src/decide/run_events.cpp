@@ -86,11 +86,14 @@ void on_patience_lost(Draft& draft) {
       draft, [&](const Member& member) { return is_gathering ? holds_up(draft, member) : !is_fenced(member); });
   draft.state.give_up_at.reset();
   because(draft, "{} did not leave in time", remaining);
+  // The kernel may hold a killed process in a system call for minutes. Nobody can end it then, so the run waits no
+  // longer.
   if (draft.state.phase == RunPhase::ending) {
     return finish_run(draft, kExitGaveUp,
                       fmt::format("gave up: {} did not end within {} of SIGKILL; before that: {}", remaining,
                                   seconds(draft.state.policy.restart.kill_timeout), draft.state.verdict->sentence));
   }
+  // Their work is done. That a process does not exit by itself takes nothing from the result.
   if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
   if (!draft.state.is_stop_requested)
     return end_run(draft, kExitGaveUp, fmt::format("gave up: {} cannot be killed", remaining));
@@ -107,6 +110,7 @@ void on_start(Draft& draft) {
   draft.state.phase = RunPhase::gathering;
   for (int i = 0; i < draft.state.target + spares(draft.state); ++i) {
     const int slot = i % draft.state.policy.device_slots;
+    // Processes of a host that has not joined yet are started by on_host_joined().
     if (!is_away(draft.state, slot)) start_process(draft, slot);
   }
   const bool is_any_awaited = std::any_of(draft.state.hosts.begin(), draft.state.hosts.end(),
@@ -121,6 +125,7 @@ void on_progressed(Draft& draft) {
     return because(draft, "progress of an earlier generation is dropped");
   because(draft, "the run got further than ever before");
   draft.state.history.without_progress = 0;
+  // The run has got past the step that failed, so the step itself was not to blame.
   if (draft.event.step > draft.state.failed_step) draft.state.failures_of_step = 0;
   bool is_any_back = false;
   for (const Member& member : draft.state.members) {
@@ -131,6 +136,7 @@ void on_progressed(Draft& draft) {
 
 void on_stop_requested(Draft& draft) {
   because(draft, "received {}", signal_name(draft.event.signal));
+  // All work is done, so nothing has to be saved before the rest is ended.
   if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
   if (draft.state.phase == RunPhase::ending) return because(draft, "the run ends as soon as all processes are gone");
   if (draft.state.is_stop_requested && draft.now - draft.state.stop_requested_at < kSameWish) {
@@ -147,6 +153,7 @@ void on_stop_requested(Draft& draft) {
     return end_run(draft, kExitStopped, stopped());
   }
   because(draft, "replicas have {} to save and leave", seconds(time_to_leave(draft)));
+  // Newcomers have no state that could be saved.
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
   act(draft, {.kind = ActionKind::ask_to_stop});
   draft.state.give_up_at = draft.now + time_to_leave(draft);
@@ -206,6 +213,7 @@ void on_slot_lost(Draft& draft) {
   }
 }
 
+// No replica gets time to save: its savepoint would be taken for one of the other run.
 void on_directory_lost(Draft& draft) {
   if (draft.state.phase == RunPhase::ending) return because(draft, "{}; the run is already ending", draft.event.what);
   end_run(draft, kExitUnrecoverable, draft.event.what);
@@ -226,6 +234,7 @@ bool start_what_is_due(Draft& draft, const std::string& why) {
     because(draft, "new processes wait until those before them are gone");
     return false;
   }
+  // They are taken out of the list first, because a start that has to wait is put into it again.
   std::vector<PendingStart> due;
   std::erase_if(draft.state.pending_starts, [&](const PendingStart& pending) {
     if (draft.now < start_of(draft, pending)) return false;
@@ -284,6 +293,7 @@ void start_or_wait(Draft& draft, int slot) {
   start_later(draft, slot, {});
 }
 
+// There is a latest moment, or a process that the kernel cannot end would keep its successor away without end.
 void start_later(Draft& draft, int slot, std::chrono::milliseconds pause) {
   draft.state.pending_starts.push_back(
       {.due = draft.now + pause,

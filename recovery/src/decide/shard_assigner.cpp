@@ -35,6 +35,7 @@ double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+// Enough steps or enough time will do. If both were needed, long steps would keep a bad assignment for an hour.
 bool ShardAssigner::is_too_early(std::int64_t step, Moment now) const {
   return last_ && step - last_->step < options_.steps_between && now - last_->moment < options_.time_between;
 }
@@ -43,6 +44,7 @@ std::optional<ShardAssigner::Assignment> ShardAssigner::better_assignment(std::s
                                                                           std::span<const Stragglers::Speed> speeds,
                                                                           std::int64_t step, Moment now) const {
   HOLDFAST_ASSERT(loads.size() == speeds.size());
+  // A replica that is alone computes all shards in any case.
   if (loads.size() < 2 || is_too_early(step, now)) return std::nullopt;
   std::vector<int> current;
   std::vector<Pace> paces;
@@ -61,6 +63,7 @@ std::optional<ShardAssigner::Assignment> ShardAssigner::better_assignment(std::s
   // There is nothing to improve, and no earlier assignment to undo.
   if (is_even && !has_straggler) return std::nullopt;
   assignment.shards = balanced_shards(std::accumulate(current.begin(), current.end(), 0), paces);
+  // A smaller gain does not pay for the pause of another generation.
   const double least = 1 - options_.least_gain;
   if (milliseconds(time_of(assignment.shards, paces)) > least * milliseconds(time_of(current, paces)))
     return std::nullopt;

@@ -28,6 +28,7 @@ double median_of_others(const std::vector<double>& values, std::size_t own) {
 
 }  // namespace
 
+// Rounded up, since a round with fewer shards takes as long as a full one.
 int rounds_of(int shards, int at_once) {
   return (shards - 1) / at_once + 1;
 }
@@ -40,6 +41,7 @@ bool Stragglers::look(std::span<const Load> loads, std::int64_t step) {
   return has_changed;
 }
 
+// That a straggler has left counts as a change, so that the journal gets lines of those that remain.
 bool Stragglers::forget_all_but(std::span<const Load> loads) {
   const auto is_gone = [&](const auto& entry) {
     return std::none_of(loads.begin(), loads.end(), [&](const Load& load) { return load.member == entry.first; });
@@ -60,6 +62,7 @@ bool Stragglers::is_time_for_a_sample(std::span<const Load> loads) {
     const bool is_alike = load.shards == last.shards && load.at_once == last.at_once && load.steps >= last.steps &&
                           load.computing >= last.computing && load.waiting >= last.waiting;
     if (!is_alike) last = load;
+    // All must have ended a step, so that their times are of the same stretch of the run.
     if (is_new || !is_alike || load.steps == last.steps) is_time = false;
   }
   return is_time;
@@ -147,6 +150,7 @@ std::vector<int> balanced_shards(int shards, std::span<const Pace> paces) {
     };
     std::size_t best = 0;
     for (std::size_t rank = 1; rank < paces.size(); ++rank) {
+      // Among equals the lowest rank gets the shard, so the assignment depends on the paces alone.
       if (end_with_one_more(rank) < end_with_one_more(best)) best = rank;
     }
     ++counts[best];

@@ -84,6 +84,7 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
   state.target = policy.replicas;
   state.device_slots.resize(static_cast<std::size_t>(policy.device_slots));
   state.hosts.resize(static_cast<std::size_t>(policy.hosts));
+  // The head runs on host 0, so no agent has to join from there.
   state.hosts.front().stage = Host::Stage::there;
   return state;
 }
@@ -95,6 +96,7 @@ Decision decide(const State& state, const Event& event, Moment now) {
     if (!is_of_the_run(event.kind)) draft.subject = event.member;
     take(draft);
   } else {
+    // The journal has a line for a dropped event, too, and each line has a reason.
     because(draft, dropped);
   }
   // Once at the end, for all that the event has changed.
@@ -103,6 +105,8 @@ Decision decide(const State& state, const Event& event, Moment now) {
           std::move(draft.device_slot_changes)};
 }
 
+// An event of the run leaves `member` at 0. If it counted as an event of a member, it would be dropped once process 0
+// is gone.
 bool is_of_the_run(EventKind kind) {
   switch (kind) {
     case EventKind::start:
@@ -151,6 +155,7 @@ void because(Draft& draft, const std::string& clause) {
 
 Member& member_of(Draft& draft, int id) {
   std::vector<Member>& members = draft.state.members;
+  // An id is not an index, because members that are gone leave the list.
   const auto found = std::find_if(members.begin(), members.end(), [id](const Member& m) { return m.id == id; });
   HOLDFAST_ASSERT(found != members.end());
   return *found;
@@ -168,6 +173,7 @@ const Member& subject(const Draft& draft) {
   return *found;
 }
 
+// Such an event is the last one of its member. No process is left to kill, and nothing more will explain the failure.
 bool is_subject_gone(const Draft& draft) {
   return draft.event.kind == EventKind::exited || draft.event.kind == EventKind::start_failed;
 }

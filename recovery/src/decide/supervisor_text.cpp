@@ -24,6 +24,7 @@ constexpr std::array kActionNames{"start_process",   "cancel_generation", "kill_
                                   "open_generation", "ask_to_regroup",    "ask_to_stop",
                                   "set_timer",       "record_failure",    "finish"};
 
+// A missing name is noticed here, and not when the first event of its kind comes.
 static_assert(kEventNames.size() == static_cast<std::size_t>(EventKind::timer) + 1);
 static_assert(kStageNames.size() == static_cast<std::size_t>(Stage::unreachable) + 1);
 static_assert(kRunPhaseNames.size() == static_cast<std::size_t>(RunPhase::over) + 1);
@@ -40,6 +41,7 @@ std::string seconds(Moment::duration duration) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }
 
+// Users know replicas by their ranks. A process that was never in a generation has only its number.
 std::string name_of(const Member& member) {
   return member.rank < 0 ? fmt::format("process {}", member.id) : fmt::format("replica {}", member.rank);
 }
@@ -50,12 +52,14 @@ std::string full_name_of(const Member& member) {
 }
 
 std::string signal_name(int signal) {
+  // Not strsignal(), whose words depend on the locale: journals of all hosts have one language.
   const char* abbreviation = ::sigabbrev_np(signal);
   return abbreviation == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", abbreviation);
 }
 
 std::string describe_exit(const Event& event) {
   if (event.signal != 0) return fmt::format("killed by signal {} ({})", event.signal, signal_name(event.signal));
+  // A worker reports that it has finished before it exits, so code 0 alone shows no success.
   if (event.exit_code == 0) return "exited with code 0 without having finished";
   return fmt::format("exited with code {}", event.exit_code);
 }

@@ -21,8 +21,9 @@ constexpr int kBusyFactor = 10;
 constexpr std::chrono::seconds kShortestBusyLimit(30);
 
 // How far a member has come; members are compared by it.
-std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
-  return {pulse.step, pulse.arrivals};
+std::pair<std::int64_t, std::uint64_t> place_of(const Heartbeat& heartbeat) {
+  // The step comes first: arrivals compare only members that are at the same step.
+  return {heartbeat.step, heartbeat.arrivals};
 }
 
 std::string advice(const std::string& option) {
@@ -34,9 +35,9 @@ std::string advice(const std::string& option) {
 HangDetector::HangDetector(const HangLimits& limits, Questions questions)
     : limits_(limits), questions_(std::move(questions)) {}
 
-std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now) {
+std::optional<Hang> HangDetector::look(std::span<const Heartbeat> heartbeats, Moment now) {
   const Duration elapsed = time_passed(now);
-  observe(pulses, elapsed);
+  observe(heartbeats, elapsed);
   Watch* guilty = nullptr;
   const Watch* guilty_in_background = nullptr;
   // The longest stall is the cause. Replicas that wait for the hung one stand still for a shorter time.
@@ -64,30 +65,32 @@ HangDetector::Duration HangDetector::time_passed(Moment now) {
   return kLongestLook;
 }
 
-void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
+void HangDetector::observe(std::span<const Heartbeat> heartbeats, Duration elapsed) {
   // Made anew at each look, so that members that are gone are forgotten.
   std::map<int, Watch> known = std::exchange(watches_, {});
-  is_any_joining_ = std::any_of(pulses.begin(), pulses.end(), [](const Pulse& pulse) { return pulse.is_joining; });
-  for (const Pulse& pulse : pulses) {
-    const auto before = known.find(pulse.member);
-    Watch watch(pulse);
+  is_any_joining_ = std::any_of(heartbeats.begin(), heartbeats.end(),
+                                [](const Heartbeat& heartbeat) { return heartbeat.is_joining; });
+  for (const Heartbeat& heartbeat : heartbeats) {
+    const auto before = known.find(heartbeat.member);
+    Watch watch(heartbeat);
     if (before != known.end()) {
-      const Pulse& last = before->second.last;
-      if (std::tie(last.progress, last.arrivals) == std::tie(pulse.progress, pulse.arrivals)) {
+      const Heartbeat& last = before->second.last;
+      if (std::tie(last.progress, last.arrivals) == std::tie(heartbeat.progress, heartbeat.arrivals)) {
         watch = before->second;
         watch.stall += elapsed;
       }
       // The first step of a process takes longer than the others, so it is not recorded.
-      if (last.steps > 0 && pulse.steps > last.steps && pulse.step_time >= last.step_time) {
-        const std::uint64_t steps = pulse.steps - last.steps;
-        step_times_.record((pulse.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds),
+      if (last.steps > 0 && heartbeat.steps > last.steps && heartbeat.step_time >= last.step_time) {
+        const std::uint64_t steps = heartbeat.steps - last.steps;
+        step_times_.record((heartbeat.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds),
                            steps);
       }
-      watch.last = pulse;
-      const bool is_at_the_same = pulse.background.number != 0 && pulse.background.number == last.background.number;
+      watch.last = heartbeat;
+      const bool is_at_the_same =
+          heartbeat.background.number != 0 && heartbeat.background.number == last.background.number;
       watch.background_stall = is_at_the_same ? before->second.background_stall + elapsed : Duration::zero();
     }
-    watches_.emplace(pulse.member, watch);
+    watches_.emplace(heartbeat.member, watch);
   }
 }
 
@@ -115,7 +118,7 @@ bool HangDetector::is_overdue(Watch& watch, Duration stall, Duration limit) cons
 
 // How much the process runs says nothing here, since it trains meanwhile.
 bool HangDetector::is_hung_in_background(const Watch& watch) const {
-  const BackgroundPulse& background = watch.last.background;
+  const BackgroundHeartbeat& background = watch.last.background;
   if (background.number == 0) return false;
   if (background.is_callback) return watch.background_stall >= limits_.callback_limit() + doubt_;
   const std::chrono::duration<double> for_bytes(static_cast<double>(background.bytes) /
@@ -169,8 +172,8 @@ HangDetector::Duration HangDetector::stopped_limit(int rounds) const {
   return std::min<Duration>(step_limit(rounds), limits_.step_margin + 3 * rounds * step_times_.p99());
 }
 
-HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
-  switch (pulse.phase) {
+HangDetector::Duration HangDetector::limit_of(const Heartbeat& heartbeat) const {
+  switch (heartbeat.phase) {
     case Phase::starting:
       return limits_.starting;
     case Phase::evaluating:
@@ -193,40 +196,41 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
       break;
   }
   // The first steps allocate and load, so their times say little about later ones.
-  const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
-  const Duration limit = step_limit(pulse.rounds);
+  const bool is_first = heartbeat.steps == 0 || step_times_.steps() < kEnoughSteps;
+  const Duration limit = step_limit(heartbeat.rounds);
   return is_first ? std::max(limits_.granted(limits_.first_step), limit) : limit;
 }
 
-HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
-  if (pulse.phase == Phase::regrouping || pulse.phase == Phase::callbacks) return limit;
+HangDetector::Duration HangDetector::limit_if_busy(const Heartbeat& heartbeat, Duration limit) const {
+  // A callback has ten minutes. Ten times as long would let a loop cost more than an hour and a half.
+  if (heartbeat.phase == Phase::regrouping || heartbeat.phase == Phase::callbacks) return limit;
   const Duration longer = std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
-  return pulse.phase == Phase::starting ? longer : limits_.granted(longer);
+  return heartbeat.phase == Phase::starting ? longer : limits_.granted(longer);
 }
 
 Hang HangDetector::hang_of(const Watch& watch) const {
-  const Pulse& pulse = watch.last;
-  std::string what = fmt::format("no progress for {} in phase {}", seconds(watch.stall), to_string(pulse.phase));
-  if (pulse.step >= 0) what += fmt::format(" at step {}", pulse.step);
+  const Heartbeat& heartbeat = watch.last;
+  std::string what = fmt::format("no progress for {} in phase {}", seconds(watch.stall), to_string(heartbeat.phase));
+  if (heartbeat.step >= 0) what += fmt::format(" at step {}", heartbeat.step);
   if (watch.stopped > Duration::zero()) {
-    return {pulse.member, what + "; the process is stopped by a signal"};
+    return {heartbeat.member, what + "; the process is stopped by a signal"};
   }
-  if (pulse.phase == Phase::waiting_for_peers) {
+  if (heartbeat.phase == Phase::waiting_for_peers) {
     what += "; all replicas wait for each other";
   } else if (watch.is_busy.value_or(false)) {
     what += "; the process was running all the time";
   }
-  return {pulse.member, what + advice(limits_.names.of(pulse.phase))};
+  return {heartbeat.member, what + advice(limits_.names.of(heartbeat.phase))};
 }
 
 Hang HangDetector::hang_in_background(const Watch& watch) const {
-  const Pulse& pulse = watch.last;
+  const Heartbeat& heartbeat = watch.last;
   std::string what = fmt::format("no progress for {} in the background, during {}", seconds(watch.background_stall),
-                                 questions_.in_background(pulse.member));
-  if (pulse.background.bytes > 0) what += fmt::format(" ({} bytes)", pulse.background.bytes);
-  if (pulse.step >= 0) what += fmt::format(", while it trains at step {}", pulse.step);
-  return {pulse.member,
-          what + advice(limits_.names.of(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
+                                 questions_.in_background(heartbeat.member));
+  if (heartbeat.background.bytes > 0) what += fmt::format(" ({} bytes)", heartbeat.background.bytes);
+  if (heartbeat.step >= 0) what += fmt::format(", while it trains at step {}", heartbeat.step);
+  return {heartbeat.member,
+          what + advice(limits_.names.of(heartbeat.background.is_callback ? Phase::callbacks : Phase::saving))};
 }
 
 }  // namespace holdfast::recovery

@@ -20,7 +20,7 @@
 namespace holdfast::recovery {
 
 // The progress of one member, as its life page has it.
-struct Pulse {
+struct Heartbeat {
   int member = 0;  // a process, numbered for the whole run
   std::uint64_t progress = 0;
   Phase phase = Phase::starting;
@@ -30,7 +30,7 @@ struct Pulse {
   std::uint64_t arrivals = 0;            // how often it signalled its arrival to its peers in collectives
   int rounds = 1;                        // of shards, one after the other in each step
   bool is_joining = false;               // it is on its way into its first generation
-  BackgroundPulse background{};
+  BackgroundHeartbeat background{};
 };
 
 struct Hang {
@@ -40,7 +40,7 @@ struct Hang {
 
 class HangDetector {
  public:
-  // Questions about a member of the pulses. They cost system calls, so they are asked about suspects only.
+  // Questions about a member of the heartbeats. They cost system calls, so they are asked about suspects only.
   struct Questions {
     std::function<bool(int member)> is_stopped;  // by a signal
     std::function<std::chrono::nanoseconds(int member)> cpu_demand;
@@ -50,7 +50,7 @@ class HangDetector {
   // One detector serves a whole run.
   HangDetector(const HangLimits& limits, Questions questions);
 
-  // `pulses` are those of the members that should make progress. A member that is not among them is forgotten.
+  // `heartbeats` are those of the members that should make progress. A member that is not among them is forgotten.
   //
   // Returns the member that made no progress for longer than its limit (hang_limits.h). A member that waits for its
   // peers is not returned, unless it is stopped or its background work hangs. When all wait for each other, the result
@@ -58,7 +58,7 @@ class HangDetector {
   //
   // Each call counts at most kLongestLook as passed, so replicas of a machine that was asleep or busy do not look hung.
   // For a while after such a call, the limits are longer by the time that was not counted.
-  std::optional<Hang> look(std::span<const Pulse> pulses, Moment now);
+  std::optional<Hang> look(std::span<const Heartbeat> heartbeats, Moment now);
 
   static constexpr std::chrono::milliseconds kLongestLook{250};
   static constexpr std::chrono::seconds kMostDoubt{10};
@@ -70,9 +70,9 @@ class HangDetector {
 
   // What is known about one member.
   struct Watch {
-    explicit Watch(const Pulse& pulse) : last(pulse) {}
+    explicit Watch(const Heartbeat& heartbeat) : last(heartbeat) {}
 
-    Pulse last;
+    Heartbeat last;
     Duration stall{};    // since its last progress
     Duration stopped{};  // the latest part of the stall, in which it was stopped by a signal
     Duration background_stall{};
@@ -87,7 +87,7 @@ class HangDetector {
   };
 
   Duration time_passed(Moment now);
-  void observe(std::span<const Pulse> pulses, Duration elapsed);
+  void observe(std::span<const Heartbeat> heartbeats, Duration elapsed);
   void examine(Watch& watch, Duration elapsed) const;
   void judge_demand(Watch& watch, Duration stall, Duration limit) const;
 
@@ -98,8 +98,8 @@ class HangDetector {
 
   Duration step_limit(int rounds) const;
   Duration stopped_limit(int rounds) const;
-  Duration limit_of(const Pulse& pulse) const;
-  Duration limit_if_busy(const Pulse& pulse, Duration limit) const;
+  Duration limit_of(const Heartbeat& heartbeat) const;
+  Duration limit_if_busy(const Heartbeat& heartbeat, Duration limit) const;
   Hang hang_of(const Watch& watch) const;
   Hang hang_in_background(const Watch& watch) const;
 

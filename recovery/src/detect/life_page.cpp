@@ -16,6 +16,7 @@
 namespace holdfast::recovery {
 namespace {
 
+// A wait for a mutex cannot be interrupted, so the thread looks this often whether it should stop.
 constexpr std::chrono::milliseconds kWatchPeriod(100);
 
 // This clock is the same in all processes of the host.
@@ -84,29 +85,31 @@ void LifePage::enter(Phase next_phase, std::int64_t next_step) {
     for (std::size_t of = 0; of < nanoseconds_in.size(); ++of) {
       nanoseconds_in_steps[of].store(nanoseconds_in[of].load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
+    // Counted last: a watchdog that sees the new count also sees the times that belong to it.
     steps.fetch_add(1, std::memory_order_release);
   }
   beat();
 }
 
-void LifePage::enter_background(const BackgroundPulse& pulse, std::string_view what) {
+void LifePage::enter_background(const BackgroundHeartbeat& heartbeat, std::string_view what) {
+  // 0 while the values change, so that in_background() never takes the bytes of one work for those of another.
   background_number.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   const std::size_t characters = std::min(what.size(), background_what.size() - 1);
   for (std::size_t i = 0; i < characters; ++i) background_what[i].store(what[i], std::memory_order_relaxed);
   background_what[characters].store('\0', std::memory_order_relaxed);
-  background_bytes.store(pulse.bytes, std::memory_order_relaxed);
-  is_background_callback.store(pulse.is_callback, std::memory_order_relaxed);
-  background_number.store(pulse.number, std::memory_order_release);
+  background_bytes.store(heartbeat.bytes, std::memory_order_relaxed);
+  is_background_callback.store(heartbeat.is_callback, std::memory_order_relaxed);
+  background_number.store(heartbeat.number, std::memory_order_release);
 }
 
 // The number is read before and after. Otherwise the few bytes of the next work could shorten the limit of a large one.
-BackgroundPulse LifePage::in_background() const {
-  const BackgroundPulse pulse{.number = background_number.load(std::memory_order_acquire),
-                              .bytes = background_bytes.load(std::memory_order_relaxed),
-                              .is_callback = is_background_callback.load(std::memory_order_relaxed)};
+BackgroundHeartbeat LifePage::in_background() const {
+  const BackgroundHeartbeat heartbeat{.number = background_number.load(std::memory_order_acquire),
+                                      .bytes = background_bytes.load(std::memory_order_relaxed),
+                                      .is_callback = is_background_callback.load(std::memory_order_relaxed)};
   std::atomic_thread_fence(std::memory_order_acquire);
-  return background_number.load(std::memory_order_relaxed) == pulse.number ? pulse : BackgroundPulse{};
+  return background_number.load(std::memory_order_relaxed) == heartbeat.number ? heartbeat : BackgroundHeartbeat{};
 }
 
 std::string LifePage::what_in_background() const {
@@ -129,6 +132,7 @@ void LifePage::hold() {
   HOLDFAST_ASSERT(::pthread_mutex_trylock(&held) == 0);
 }
 
+// A mutex that its owner has unlocked reports no death, so an orderly end is not taken for one.
 void LifePage::let_go() {
   ::pthread_mutex_unlock(&held);
 }

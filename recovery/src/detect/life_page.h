@@ -22,7 +22,7 @@
 namespace holdfast::recovery {
 
 // What a worker does in the background while it trains.
-struct BackgroundPulse {
+struct BackgroundHeartbeat {
   std::uint64_t number = 0;  // different for each piece of work; 0: no work
   std::uint64_t bytes = 0;   // that this piece of work reads or writes
   bool is_callback = false;  // it is a callback of the application
@@ -43,8 +43,8 @@ struct LifePage {
   void beat() { progress.fetch_add(1, std::memory_order_relaxed); }
 
   // To be called by one thread at a time. `what` is cut to 1023 bytes.
-  void enter_background(const BackgroundPulse& pulse, std::string_view what);
-  BackgroundPulse in_background() const;
+  void enter_background(const BackgroundHeartbeat& heartbeat, std::string_view what);
+  BackgroundHeartbeat in_background() const;
   // While the worker changes it, this may be half of one text and half of another.
   std::string what_in_background() const;
 

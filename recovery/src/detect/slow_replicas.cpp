@@ -52,6 +52,7 @@ void SlowReplicas::write_down_assignment(const Action& action) {
 
 void SlowReplicas::work_reported(int member, int generation, const Worker::Work& work) {
   check_work(work);
+  // A report that was under way when its generation ended may describe another assignment.
   if (generation == generation_) work_.insert_or_assign(member, work);
 }
 
@@ -62,6 +63,7 @@ std::optional<Worker::Work> SlowReplicas::work_of(int member) const {
 
 std::vector<Event> SlowReplicas::look(const std::vector<Load>& loads, std::int64_t step, Moment now) {
   std::vector<Event> events;
+  // Only when a replica has changed sides: lines for each look would fill the journal.
   if (stragglers_.look(loads, step)) {
     write_down(step);
     events = slow_ones();

@@ -24,12 +24,14 @@ float flipped(float value, std::uint64_t bit) {
 std::string corrupt(const Corruption& corruption, std::span<const std::span<float>> blocks) {
   std::uint64_t count = 0;
   for (const std::span<float> block : blocks) count += block.size();
+  // Plain SGD, for example, has no slots.
   if (count == 0) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a fault cannot change a {}, because this model has none; choose another target",
                             to_string(corruption.target)));
   }
   Draws draws(corruption.seed);
+  // Drawn from all floats together, so that one in a small block is struck no more often than others.
   const std::uint64_t chosen = draws.below(count);
   const std::uint64_t bit = draws.below(kBitsOfFloat);
   std::uint64_t index = chosen;

@@ -65,6 +65,7 @@ constexpr std::array<FaultPhaseRow, 17> kPhases{{
     {FaultPhase::shutdown, "shutdown", "", StepUse::none, false},
 }};
 
+// Columns: name and other name. An empty other name is never accepted.
 constexpr std::array<CorruptionTargetRow, 4> kTargets{{
     {CorruptionTarget::loss, "loss", ""},
     {CorruptionTarget::gradient, "gradient", ""},
@@ -220,6 +221,7 @@ std::string objection_to(const Fault& fault) {
   if (!may_have_step(fault.phase) && fault.step) {
     return fmt::format("gives a step, but phase={} belongs to no step; leave step= out", phase);
   }
+  // Such a fault would never strike, and a run that does not meet its fault shows nothing.
   if (is_of_rank_zero(fault.phase) && fault.rank != 0) {
     return fmt::format("is for rank {}, but only rank 0 reaches phase={}", fault.rank, phase);
   }

@@ -171,12 +171,14 @@ class Parser {
 // The shortest text that parses to this number.
 std::string shortest(double value) {
   std::array<char, 64> text{};
+  // Without an exponent, which factor() does not read.
   const auto result = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   HOLDFAST_ASSERT(result.ec == std::errc{});
   return {text.data(), result.ptr};
 }
 
 std::string_view trim(std::string_view text) {
+  // With the carriage return, so that a plan from an editor on Windows is read as well.
   constexpr std::string_view kBlank = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kBlank);
   if (first == std::string_view::npos) return {};
@@ -198,6 +200,7 @@ std::vector<Fault> parse_lines(std::string_view text, int ranks) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
+    // No specification contains a '#', so a comment may follow one on its line.
     const std::string_view specification = trim(line.substr(0, line.find('#')));
     if (!specification.empty()) {
       faults.push_back(parse_entry(specification, ranks, fmt::format("line {}", number)));

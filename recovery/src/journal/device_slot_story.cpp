@@ -31,10 +31,12 @@ Rest rest_of(double time, const DeviceSlotChange& change, int incident) {
 
 void DeviceSlotStory::take_decision(double time, const Json& line, int incident) {
   const auto changes = line.find("places");
+  // Most decisions change no device slot, and their lines have no such list.
   if (changes == line.end()) return;
   for (const Json& entry : *changes) {
     const DeviceSlotChange change = device_slot_change_from_json(entry);
     if (change.kind == Kind::left_out) {
+      // After a trial that fails the slot rests again. The rest before it then has no end of its own.
       open_[change.device_slot] = rests_.size();
       rests_.push_back(rest_of(time, change, incident));
       continue;
@@ -48,6 +50,7 @@ void DeviceSlotStory::take_decision(double time, const Json& line, int incident)
   }
 }
 
+// Null stands for what has not happened. A 0 would be taken for process 0, or for a time.
 Json to_json(const Rest& rest) {
   return {{"place", rest.place},
           {"began", rest.began},

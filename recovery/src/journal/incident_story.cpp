@@ -22,6 +22,7 @@ constexpr std::string_view kBeforeTheCause = "; the last failure was ";
 // This sentence counts the failed starts itself.
 constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
 
+// `finished` is one of them: a process that was in no generation cannot have finished, so it has failed.
 bool is_noticed_by(EventKind kind) {
   return kind == EventKind::died || kind == EventKind::exited || kind == EventKind::failure_reported ||
          kind == EventKind::hang_detected || kind == EventKind::device_failed || kind == EventKind::start_failed ||
@@ -149,6 +150,7 @@ void IncidentStory::note_progress(const Event& event, Moment now) {
   }
 }
 
+// A death and the exit after it are two events of one loss.
 IncidentStory::Loss* IncidentStory::find_loss(int member) {
   for (Incident& incident : incidents_) {
     for (Loss& loss : incident.losses) {

@@ -154,6 +154,7 @@ std::vector<Restart> read_restarts(const std::string& journal_path) {
 
 Journal::Journal(const std::string& path)
     : path_(path),
+      // Without O_NOFOLLOW, a link in a run directory from elsewhere could lead to any file of the user.
       file_(open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, "open the journal " + path)),
       // The watchdog before this one may have been killed, or its disk full, in the middle of a line.
       is_torn_(ends_in_the_middle_of_a_line(file_.value())) {}

@@ -31,6 +31,7 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
 }
 
 // The text form of old journals.
+// At most one prefix fits. A text that fits none is about a timer or a request, which no report needs.
 void take_text(const std::string& text, RecordedActions& actions) {
   std::string_view rest;
   if (const auto member = number_after(text, "start_process ", &rest)) {
@@ -50,6 +51,7 @@ void take_text(const std::string& text, RecordedActions& actions) {
 }
 
 // The JSON form, in which to_json() writes actions.
+// A missing value throws, and the report counts the line as one that Holdfast did not write.
 void take_object(const nlohmann::json& action, RecordedActions& actions) {
   // Kinds that a report does not need, such as timers, are passed over.
   const std::string kind = action.at("action");
@@ -70,6 +72,7 @@ void take_object(const nlohmann::json& action, RecordedActions& actions) {
 
 nlohmann::json to_json(const Action& action, Moment now) {
   nlohmann::json json{{"action", to_string(action.kind)}};
+  // Without a default: a new kind of action is a warning here until its values are written.
   switch (action.kind) {
     case ActionKind::start_process:
       json.update({{"member", action.member}, {"place", action.device_slot}});
@@ -89,9 +92,11 @@ nlohmann::json to_json(const Action& action, Moment now) {
     case ActionKind::ask_to_stop:
       break;
     case ActionKind::set_timer:
+      // The steady clock begins anew with each start of the machine, so a moment of it would tell a reader nothing.
       json["seconds"] = std::chrono::duration<double>(action.moment - now).count();
       break;
     case ActionKind::record_failure:
+      // The line of the restart, which comes before this one, has generation, rank and step.
       json.update({{"member", action.member}, {"cause", action.text}});
       break;
     case ActionKind::finish:

@@ -33,6 +33,7 @@ using Json = nlohmann::json;
 using Incident = RunReport::Incident;
 
 // Events that tell of a failure, and what the watchdog saw then. Where the text ends with a colon, the event says more.
+// "exited" is not among them, because a process that has finished exits as well.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEvidence{
     {{"died", "the kernel released the mutex that it holds while it lives"},
      {"hang_detected", "hung: "},
@@ -110,6 +111,7 @@ class Reader {
     restarts_.clear();
     by_rank_.clear();
     is_training_ = false;
+    // Failures of the last watchdog did not end the run of this one.
     incidents_at_progress_ = report_.incidents.size();
     slow_story_.begin_start();
     slot_story_.begin_start();
@@ -199,6 +201,7 @@ class Reader {
   // exit.
   void note_failure(const std::string& event, double time, const Json& line, const RecordedActions& actions) {
     const int member = line.value("member", -1);
+    // A death is recorded as a failure only with its exit. Until then the order to kill the process shows it.
     const bool is_new = actions.has_failure_of(member) || (tells_of_failure(event) && actions.killed.contains(member));
     Incident* incident = open_incident_of(member);
     if (incident == nullptr && is_new) incident = &begin_incident(member, time, line);

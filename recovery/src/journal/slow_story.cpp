@@ -47,6 +47,7 @@ bool is_uneven(const std::vector<int>& shards) {
 
 }  // namespace
 
+// The replicas of the last watchdog are gone. Those that were slow keep Ending::open, since nothing shows their end.
 void SlowStory::begin_start() {
   device_slots_.clear();
   members_.clear();
@@ -110,6 +111,7 @@ void SlowStory::take_decision(const std::string& event, double time, const Json&
   for (const auto& [member, slot] : actions.started) device_slots_[member] = slot;
   const int member = line.value("member", -1);
   if (event == "slow" && actions.has_failure_of(member)) end(member, Ending::replaced, time);
+  // A replica that was just replaced is not open any more, so only one that stays gets the reason.
   if (SlowReplica* replica = event == "slow" ? slow_now(member) : nullptr) {
     replica->left_alone.push_back({time, line.at("reason").get<std::string>()});
   }

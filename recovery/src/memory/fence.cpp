@@ -10,6 +10,7 @@ namespace {
 
 using Word = std::atomic<std::int64_t>;  // nanoseconds of CLOCK_BOOTTIME
 
+// Any other atomic takes a lock in the memory of its own process, which protects nothing between two processes.
 static_assert(Word::is_always_lock_free);
 
 const Word& word_in(const SharedMemory& memory) {
@@ -25,11 +26,14 @@ BootTime time_in(const SharedMemory& memory) {
 
 BootTime boot_time_now() {
   timespec now{};
+  // CLOCK_MONOTONIC stands still while the machine is suspended. By that clock, the fence of a suspended host would run
+  // out too late.
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 Fence::Fence() : memory_(SharedMemory::create("holdfast-fence", sizeof(Word))) {
+  // Zero lies in the past: before the head has acknowledged a beat, no process of this host may change anything.
   new (memory_.writable().data()) Word(0);
 }
 

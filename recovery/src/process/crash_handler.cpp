@@ -126,6 +126,7 @@ void write_place(CrashPage& page, std::string_view text) {
   line.skip_field();  // inode
   if (line.rest.empty()) return;
   const std::size_t room = CrashPage::kPathBytes - 1;
+  // The end of a long path names the file, so the beginning is cut off.
   const std::string_view path = line.rest.substr(line.rest.size() > room ? line.rest.size() - room : 0);
   for (std::uint32_t i = 0; i < page.count; ++i) {
     CrashPage::Frame& frame = page.frames[i];
@@ -211,6 +212,8 @@ bool is_ours(int signal) {
          action.sa_sigaction == on_crash;
 }
 
+// After an overflow of the stack, a handler has no room on it. Linux keeps such a stack for each thread, so only the
+// calling thread uses this one.
 void use_stack_of_its_own() {
   stack_t stack{};
   if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;

@@ -19,6 +19,7 @@
 namespace holdfast::recovery {
 namespace {
 
+// Programs have about a dozen segments, so a larger number than this is not believed.
 constexpr std::size_t kMostSegments = 256;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kSymbolsAtOnce = 4096;
@@ -26,12 +27,14 @@ constexpr std::size_t kSymbolsAtOnce = 4096;
 constexpr std::size_t kMostNameBytes = 1024;
 constexpr std::size_t kMostShownBytes = 200;
 
+// The crashed process ran on this machine, so its files have this byte order.
 constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
+// A name of C stays as it is. The demangler would take "f" for the code of a type, and call the function "float".
 std::string readable(const std::string& name) {
   int status = -1;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
+  std::unique_ptr<char, decltype(&std::free)> text(nullptr, &std::free);
+  if (name.starts_with("_Z")) text.reset(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status));
   std::string shown = status == 0 && text != nullptr ? text.get() : name;
   // A line of the log has to stay readable.
   if (shown.size() > kMostShownBytes) shown = shown.substr(0, kMostShownBytes) + "...";
@@ -69,6 +72,7 @@ bool ElfFile::read_headers() {
   // A completely stripped file has no sections.
   if (header.e_shentsize != sizeof(Elf64_Shdr)) return true;
   std::vector<Elf64_Shdr> sections(header.e_shnum);
+  // Addresses need the segments alone. They help a reader also where no function has a name.
   if (!read(header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr))) return true;
   for (const Elf64_Word type : {SHT_DYNSYM, SHT_SYMTAB}) {  // the second table has more
     for (const Elf64_Shdr& section : sections) {
@@ -109,12 +113,16 @@ std::vector<Symbol> ElfFile::find(std::span<const std::uint64_t> file_offsets, D
   const std::uint64_t count = table_->bytes / sizeof(Elf64_Sym);
   for (std::uint64_t first = 0; first < count && !deadline.has_passed(); first += symbols.size()) {
     symbols.resize(std::min<std::uint64_t>(kSymbolsAtOnce, count - first));
+    // The size is bounded by kMostTableBytes, so after this check no position in the table wraps around.
     if (table_->offset > UINT64_MAX - kMostTableBytes) break;
+    // The names that were found before a failed read, or before the deadline, are still of use.
     if (!read(table_->offset + first * sizeof(Elf64_Sym), symbols.data(), symbols.size() * sizeof(Elf64_Sym))) break;
     for (const Elf64_Sym& symbol : symbols) {
+      // An undefined symbol belongs to a function in another file.
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
       for (std::size_t i = 0; i < found.size(); ++i) {
         const std::uint64_t address = found[i].build_address;
+        // A symbol without a size matches nothing: a missing name is better than a wrong one.
         if (address >= symbol.st_value && address - symbol.st_value < symbol.st_size) best[i] = symbol;
       }
     }

@@ -95,6 +95,7 @@ std::optional<int> marked_member(std::string_view environment, std::string_view 
 }
 
 Marks Marks::create() {
+  // The number of the process alone is not unique: it is given again, and is 1 in many containers.
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
     throw system_error(errno, "cannot draw a random number to mark the processes of a run");
@@ -105,6 +106,7 @@ Marks Marks::create() {
 std::string Marks::variable_of(int member) const {
   const std::string name(kMarkVariable.substr(0, kMarkVariable.size() - 1));
   const char* around = std::getenv(name.c_str());
+  // A replica may start a run of its own. Its processes keep the outer mark, so the outer run still finds them.
   const std::string outer = around == nullptr || *around == '\0' ? "" : std::string(around) + "/";
   return fmt::format("{}={}{}{}", name, outer, run_, member);
 }
@@ -144,6 +146,7 @@ std::optional<MarkedProcess> MarkedProcesses::next() {
 
 const char* MarkedProcesses::next_name() {
   if (entries_begin_ == entries_end_) {
+    // Not readdir(3): the sweeping process is forked from a program with threads and may not allocate.
     const ssize_t bytes = ::getdents64(folder_.value(), entries_.data(), entries_.size());
     if (bytes <= 0) return nullptr;
     entries_begin_ = 0;

@@ -72,6 +72,7 @@ struct Plan {
 };
 
 // In the child a handler of the parent would write into the parent's pipes.
+// A signal that the user ignores, as nohup does with SIGHUP, stays ignored.
 void reset_signal_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -90,7 +91,9 @@ void reset_signal_handlers() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have died before the line above.
   if (::getppid() != plan.parent) ::_exit(127);
+  // A process outside of the terminal's foreground group that reads from it would be stopped by SIGTTIN.
   ::dup2(plan.null_device, STDIN_FILENO);
+  // The program may have opened files without O_CLOEXEC. Replicas would keep them open.
   close_on_exec_from(STDERR_FILENO + 1);
   for (const int descriptor : *plan.inherited) ::fcntl(descriptor, F_SETFD, 0);
   reset_signal_handlers();
@@ -100,20 +103,6 @@ void reset_signal_handlers() {
   const int error_number = errno;
   [[maybe_unused]] const ssize_t written = ::write(plan.error_pipe, &error_number, sizeof error_number);
   ::_exit(127);
-}
-
-// The pipe closes at a successful exec; otherwise the child writes its errno.
-void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
-  if (!wait_for_descriptor(pipe, POLLIN, deadline)) {
-    throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", executable));
-  }
-  int error_number = 0;
-  const ssize_t bytes = TEMP_FAILURE_RETRY(::read(pipe, &error_number, sizeof error_number));
-  const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
-  if (bytes > 0) {
-    throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
-                                                 is_without_proc ? " (is /proc mounted here?)" : ""));
-  }
 }
 
 std::pair<FileDescriptor, FileDescriptor> create_pipe() {
@@ -133,6 +122,26 @@ FileDescriptor open_null_device() {
 }  // namespace
 
 Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
+  Begun begun = begin(options);
+  if (!wait_for_descriptor(begun.exec.value(), POLLIN, deadline)) {
+    throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", options.executable));
+  }
+  check_exec(begun.exec.value(), options.executable);
+  return std::move(begun.process);
+}
+
+// The pipe closes at a successful exec; otherwise the child writes its errno.
+void Process::check_exec(int exec, const std::string& executable) {
+  int error_number = 0;
+  const ssize_t bytes = TEMP_FAILURE_RETRY(::read(exec, &error_number, sizeof error_number));
+  const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
+  if (bytes > 0) {
+    throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
+                                                 is_without_proc ? " (is /proc mounted here?)" : ""));
+  }
+}
+
+Process::Begun Process::begin(const SpawnOptions& options) {
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = environment_with(options.variables);
   const std::vector<char*> argument_pointers = pointers(arguments);
@@ -160,8 +169,7 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
     ::waitpid(pid, nullptr, 0);
     throw error;
   }
-  wait_for_exec(reading.value(), options.executable, deadline);
-  return process;
+  return {.process = std::move(process), .exec = std::move(reading)};
 }
 
 Process::Process(int pid, FileDescriptor descriptor) : pid_(pid), descriptor_(std::move(descriptor)) {}
@@ -185,6 +193,7 @@ void Process::kill_group() const {
   ::kill(pid_, SIGKILL);
 }
 
+// The process stays unreaped (WNOWAIT), so its number and that of its group stay taken.
 bool Process::has_ended() const {
   if (exit_status_) return true;
   siginfo_t info{};

@@ -48,8 +48,8 @@ class ReplicaProcess {
   virtual std::int64_t step() const = 0;
   virtual JoinState join_state() const = 0;
   virtual std::uint64_t samples() const = 0;
-  // `arrivals` as in Pulse, since the process does not report it.
-  virtual Pulse pulse(int member, std::uint64_t arrivals) const = 0;
+  // `arrivals` as in Heartbeat, since the process does not report it.
+  virtual Heartbeat heartbeat(int member, std::uint64_t arrivals) const = 0;
   // How much a replica does that computes `shards` in a step, `at_once` of them at a time.
   virtual Load load(int member, int shards, int at_once) const = 0;
   virtual std::string what_in_background() const = 0;
@@ -69,6 +69,8 @@ class ReplicaStarter {
     std::vector<std::string> variables{};  // "NAME=VALUE", besides those that the starter sets
     int member = 0;
     bool ignores_failing_writes = false;  // see SpawnOptions
+    // false: start() does not wait until the program runs. That it cannot comes as on_start_failed.
+    bool is_waited_for = true;
   };
   // What a worker sent before its end is always reported before the end.
   struct Handlers {
@@ -82,7 +84,8 @@ class ReplicaStarter {
     // Before on_exit: `ended` processes that the replica had left were killed. `is_any_left`: some were still there
     // when the time for that was over.
     std::function<void(int ended, bool is_any_left)> on_swept;
-    // Only of a process of another host, which start() does not wait for: it could not be started. Nothing follows.
+    // Only of a process that start() does not wait for, as all of other hosts: it could not be started. Nothing
+    // follows.
     std::function<void(const Error& error)> on_start_failed{};
   };
 

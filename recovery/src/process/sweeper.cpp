@@ -162,6 +162,7 @@ class Sweep {
       ::send(descriptors_.socket, &answer, sizeof answer, MSG_NOSIGNAL);
       tasks_[i] = tasks_[--count_];
     }
+    // Each look costs milliseconds, so a process that does not end is looked for less and less often.
     pause_ = has_found_any ? std::clamp(pause_ * 2, kFirstPause, kLongestPause) : std::chrono::milliseconds::zero();
   }
 
@@ -180,6 +181,7 @@ class Sweep {
     }
   }
 
+  // By its descriptor, because its number may belong to another process by then.
   static void kill(const MarkedProcess& marked) {
     ::syscall(SYS_pidfd_send_signal, marked.process.value(), SIGKILL, nullptr, 0);
   }

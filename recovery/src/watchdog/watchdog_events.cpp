@@ -75,20 +75,20 @@ void WatchdogLoop::look_for_hang() {
   if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
   // A plain program has no heartbeats.
   if (options_.is_plain_program) return;
-  std::vector<Pulse> pulses;
+  std::vector<Heartbeat> heartbeats;
   for (const auto& [id, process] : processes_) {
     const Stage stage = stage_of(id);
     // Other members wait for the watchdog itself, or are being ended.
     if (stage != Stage::starting && stage != Stage::training) continue;
-    Pulse pulse = process->pulse(id, host_->arrivals(id));
-    pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
+    Heartbeat heartbeat = process->heartbeat(id, agent_of(id).arrivals(id));
+    heartbeat.is_joining = stage == Stage::training && heartbeat.phase == Phase::starting;
     // A replica that computes its shards in several rounds needs as many times the time of one.
     if (const auto work = slow_replicas_.work_of(id)) {
-      pulse.rounds = std::max(1, rounds_of(work->shards, work->at_once));
+      heartbeat.rounds = std::max(1, rounds_of(work->shards, work->at_once));
     }
-    pulses.push_back(pulse);
+    heartbeats.push_back(heartbeat);
   }
-  if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
+  if (const std::optional<Hang> hang = hang_detector_.look(heartbeats, Moment::clock::now())) {
     const auto& process = processes_.at(hang->member);
     const Registration& registration = options_.registration;
     const std::string hint =

@@ -263,8 +263,12 @@ class Backend {
 };
 
 // Each operation runs on exactly `threads` threads (at least 1), whatever the application and the environment have set.
-// The OpenMP settings of the application do not change.
-std::unique_ptr<Backend> make_cpu_backend(int threads);
+// The OpenMP settings of the application do not change. The precision is checked as check_cpu_precision() does.
+std::unique_ptr<Backend> make_cpu_backend(int threads, Precision precision = Precision::f32);
+
+// Throws Error{invalid_argument} for a precision that no CPU has, and Error{unavailable} for bf16 on a CPU without the
+// instructions, or with them switched off.
+void check_cpu_precision(Precision precision);
 
 // The back end of a CUDA device, named as "cuda:1". All back ends of a device share its memory space and its order.
 // Throws Error{unavailable}, which says what is missing.

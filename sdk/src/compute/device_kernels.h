@@ -20,6 +20,11 @@ enum class LossKind {
   mean_squared_error
 };
 
+// Whether check() looks at the targets of such a loss.
+inline bool checks_targets(LossKind kind) {
+  return kind == LossKind::sparse_categorical_crossentropy || kind == LossKind::binary_crossentropy;
+}
+
 struct LossShape {
   LossKind kind = LossKind::mean_squared_error;
   bool from_logits = false;    // crossentropies only

@@ -71,6 +71,17 @@ std::vector<std::string> names_in(const ::torch::nn::Module& module) {
   return names;
 }
 
+// A name of the application's may have a slash, and is then that of an array of a part.
+void require_own_names(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice == names.end()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("two arrays of the module would be called \"{}\" in savepoints, where parts and arrays are "
+                          "joined with a slash; give one that is registered with a slash in its name another name",
+                          *twice));
+}
+
 // As safetensors names them; empty for types that it does not have.
 std::string dtype_name(at::ScalarType type) {
   switch (type) {
@@ -147,6 +158,7 @@ ModuleArrays::ModuleArrays(const ::torch::nn::Module& module) {
     return !is_new;
   };
   order = names_in(module);
+  require_own_names(order);
   for (const auto& parameter : module.named_parameters()) {
     const auto& [name, tensor] = parameter.pair();
     if (!tensor.defined()) continue;

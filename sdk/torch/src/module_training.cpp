@@ -221,7 +221,8 @@ void AnyTrainableModule::Implementation::allocate(const Workers& asked) {
 // LibTorch refuses operations that have no deterministic form, and torch_errors.cpp says so. Some are quicker without:
 // a step that is repeated after a failure would then have other bits.
 void AnyTrainableModule::Implementation::make_workers(const Workers& asked) {
-  asked.device == "cpu" ? keep_freed_memory() : require_torch_device(asked);
+  require_torch_device(asked);
+  if (asked.device == "cpu") keep_freed_memory();
   threads_per_shard = asked.threads_per_shard;
   threads = asked.count * asked.threads_per_shard;
   use_threads_in_openblas(threads_per_shard);
@@ -477,8 +478,8 @@ void AnyTrainableModule::Implementation::train_twice(const ShardBatch& shard, st
                   name));
 }
 
-// What a module keeps in train() may show only in eval(). A module that is made anew has kept nothing, as one of a
-// replica that was replaced.
+// What a module keeps may show in one mode alone. A module that is made anew has kept nothing, as one of a replica that
+// was replaced.
 void AnyTrainableModule::Implementation::check_hidden_state(const ShardBatch& shard) {
   const at::NoGradGuard no_gradients;
   const Batch batch = batch_of(shard);
@@ -487,40 +488,50 @@ void AnyTrainableModule::Implementation::check_hidden_state(const ShardBatch& sh
   lock.unlock();
   if (device) other.move_to(place());
   other.view(parameters.span(), frozen.span());
-  const Outputs kept = forward_in_eval(worker(shard), shard, batch);
-  const Outputs made = forward_in_eval(other, shard, batch);
-  bool are_same = kept.size() == made.size();
+  for (const bool is_training : {true, false}) {
+    const Outputs kept = forward_alone(worker(shard), shard, batch, is_training);
+    const Outputs made = forward_alone(other, shard, batch, is_training);
+    if (have_same_bits(kept, made)) continue;
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("after a step, forward() of the module in {}() returned something else than that of a module which "
+                    "was made anew and has the same parameters and buffers: it remembers earlier calls, or the "
+                    "function `module` does not make the same module each time. A replica that is replaced would lose "
+                    "what it remembers. Keep such state in buffers of f32",
+                    is_training ? "train" : "eval"));
+  }
+}
+
+bool AnyTrainableModule::Implementation::have_same_bits(const Outputs& a, const Outputs& b) {
+  if (a.size() != b.size()) return false;
   // With a deadline, which LibTorch's copies lack.
   memory().wait();
-  for (std::size_t i = 0; i < kept.size() && are_same; ++i) {
-    const at::Tensor a = kept[i].cpu().contiguous();
-    const at::Tensor b = made[i].cpu().contiguous();
-    are_same = a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() &&
-               (a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const at::Tensor of_a = a[i].cpu().contiguous();
+    const at::Tensor of_b = b[i].cpu().contiguous();
+    if (of_a.sizes() != of_b.sizes() || of_a.scalar_type() != of_b.scalar_type()) return false;
+    if (of_a.nbytes() > 0 && std::memcmp(of_a.data_ptr(), of_b.data_ptr(), of_a.nbytes()) != 0) return false;
   }
-  if (are_same) return;
-  throw Error(ErrorCode::unsupported,
-              "after a step, forward() of the module in eval() returned something else than that of a module which was "
-              "made anew and has the same parameters and buffers: it remembers earlier calls, or the function "
-              "`module` does not make the same module each time. A replica that is replaced would lose what it "
-              "remembers. Keep such state in buffers of f32");
+  return true;
 }
 
 // A module may draw in eval(), too: a function of (seed, step, shard) then as well.
-Outputs AnyTrainableModule::Implementation::forward_in_eval(WorkerModule& module, const ShardBatch& shard,
-                                                            const Batch& batch) {
+Outputs AnyTrainableModule::Implementation::forward_alone(WorkerModule& module, const ShardBatch& shard,
+                                                          const Batch& batch, bool is_training) {
   std::unique_lock<std::mutex> lock;
   if (functions.draws) lock = std::unique_lock(generator_lock());
   shard.check_cancelled();
+  const ShardScope position(
+      {.seed = shard.seed, .step = shard.step, .first_sample = shard.first_sample, .samples = shard.samples});
   if (functions.draws) ::torch::manual_seed(seed_of_shard(shard.seed, shard.step, shard.first_sample));
-  module.set_training(false);
+  module.set_training(is_training);
   module.set_buffers(buffers.span(), shard.step);
   return with_errors_of_torch("forward()", [&] { return functions.forward(module.module(), batch); });
 }
 
 // Shapes were found with two samples of zeros, and the Trainer has laid out its memory for them.
 Outputs AnyTrainableModule::Implementation::infer(const ShardBatch& shard, const Batch& batch) {
-  Outputs outputs = forward_in_eval(worker(shard), shard, batch);
+  Outputs outputs = forward_alone(worker(shard), shard, batch, false);
   bool are_as_before = outputs.size() == output_specs.size();
   for (std::size_t i = 0; i < output_specs.size() && are_as_before; ++i) {
     std::vector<std::int64_t> sizes{shard.samples};

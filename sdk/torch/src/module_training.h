@@ -87,7 +87,9 @@ class AnyTrainableModule::Implementation {
   std::vector<at::Tensor> generator_states() const;
   bool differ(std::span<const float> a, std::span<const float> b) const;
   void check_hidden_state(const ShardBatch& shard);
-  Outputs forward_in_eval(WorkerModule& module, const ShardBatch& shard, const Batch& batch);
+  bool have_same_bits(const Outputs& a, const Outputs& b);
+  // Without gradients and the rest of a step.
+  Outputs forward_alone(WorkerModule& module, const ShardBatch& shard, const Batch& batch, bool is_training);
   Outputs infer(const ShardBatch& shard, const Batch& batch);
   std::span<const float> final_gradients(const Update& update);
   void update_parameters(const Update& update);

@@ -84,16 +84,19 @@ void require_torch_device(const Workers& asked) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("this run asks to train a module of LibTorch on {}, {}", asked.device, sentence));
   };
-  if (torch_device_maker() == nullptr) {
+  const bool is_cpu = asked.device == "cpu";
+  if (!is_cpu && torch_device_maker() == nullptr) {
     refuse(
         "and Holdfast::torch was built without CUDA: Holdfast or its LibTorch has no part for it; build both with CUDA "
         "(docs/torch.md), or name no devices in SuperviseOptions to train on the CPU");
   }
   if (asked.precision == Precision::bf16) {
     refuse(
-        "with products in bf16, which Holdfast does not choose for LibTorch; give SuperviseOptions::precision f32 or "
-        "tf32, and convert in forward() what is to be bf16");
+        fmt::format("with products in bf16, which Holdfast does not choose for LibTorch; give "
+                    "SuperviseOptions::precision f32{}, and convert in forward() what is to be bf16",
+                    is_cpu ? "" : " or tf32"));
   }
+  if (is_cpu) return;
   const std::string_view workspace = variable(compute::kCublasWorkspaceVariable);
   if (kHasCuda && workspace != compute::kCublasWorkspace && workspace != ":16:8") {
     refuse(

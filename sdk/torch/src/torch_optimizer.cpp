@@ -242,6 +242,12 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
   }
   kind_ = &kind_of(*optimizer_);
   find_groups();
+  if (std::ranges::all_of(group_of_, [](std::size_t group) { return group == kNoGroup; })) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the optimizer of the module has no parameter that requires a gradient, so it would train nothing; make "
+        "it with parameters of the module that the function TrainableOptions::optimizer gets");
+  }
   // By parameter, since groups may have different options: momentum in one of them makes slots for its parameters
   // alone.
   for (std::size_t slot = 0; slot < kind_->slots.size(); ++slot) {

@@ -477,10 +477,10 @@ def make_host_messages():
 
     end = {"member": 8, "exit_code": 0, "signal": 11}
     crash = {"signal": 11, "frames": [{"address": 4096, "file_offset": 16, "path": "/bin/train"}]}
-    sight = {"member": 7, "progress": 9, "phase": 1, "step": -1, "steps": 4, "step_time": 8, "arrivals": 2,
-             "background_number": 1, "background_bytes": 4096, "is_background_callback": False, "join_state": 2,
-             "samples": 17, "computing": 5, "waiting": 6, "in_background": "fsync", "is_stopped": False,
-             "cpu_demand": 7}
+    status = {"member": 7, "progress": 9, "phase": 1, "step": -1, "steps": 4, "step_time": 8, "arrivals": 2,
+              "background_number": 1, "background_bytes": 4096, "is_background_callback": False, "join_state": 2,
+              "samples": 17, "computing": 5, "waiting": 6, "in_background": "fsync", "is_stopped": False,
+              "cpu_demand": 7}
     save_message("start", kind="start", member=7, executable="train", arguments=["train", "-v"], variables=["RANK=3"],
                  ignores_failing_writes=True)
     save_message("generation", kind="open_generation", number=3, members=[7, 5], shards=[], may_use_snapshots=True)
@@ -489,8 +489,8 @@ def make_host_messages():
     save_message("present", kind="present", members=[7], steps=[12], ended=[end, dict(end, crash=crash)])
     save_message("present_twice", kind="present", members=[7, 7], steps=[12, -1], ended=[])
     save_message("not_started", kind="not_started", member=7, code=2, what="there is no program train")
-    save_message("sights", kind="sights", sights=[sight, dict(sight, member=1 << 40)])
-    save_message("no_phase", kind="sights", sights=[dict(sight, phase=1e300)])
+    save_message("statuses", kind="statuses", statuses=[status, dict(status, member=1 << 40)])
+    save_message("no_phase", kind="statuses", statuses=[dict(status, phase=1e300)])
 
 
 def digest(data, xxhash):

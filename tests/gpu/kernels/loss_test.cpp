@@ -334,6 +334,33 @@ TEST_F(DeviceLabels, AreCountedFromTheFirstRow) {
   EXPECT_THAT(complaint(), testing::HasSubstr("sample 62 of 64"));
 }
 
+TEST_F(DeviceLabels, ThatAreNoProbabilitiesAreReportedByTheirRow) {
+  for (const bool from_logits : {true, false}) {
+    for (const float wrong : {2.0F, -0.5F, std::numeric_limits<float>::quiet_NaN()}) {
+      Values targets(kSamples * kClasses, 0.25F);
+      targets[33 * kClasses + 4] = wrong;
+      targets[50 * kClasses] = 7;
+      const Evaluation result = evaluate_on_device(BinaryCrossentropy({.from_logits = from_logits}),
+                                                   Values(kSamples * kClasses, 0.5F), targets, kSamples);
+
+      EXPECT_TRUE(std::isnan(result.sum));
+      const std::string text = complaint();
+      EXPECT_THAT(text, testing::HasSubstr("sample 33 of 70 has the target"));
+      EXPECT_THAT(text, testing::HasSubstr("from 0 to 1"));
+      EXPECT_EQ(complaint(), "");
+    }
+  }
+}
+
+// Each output of a model has its own number of classes.
+TEST_F(DeviceLabels, AreDescribedByTheLossThatMetThem) {
+  evaluate_on_device(SparseCategoricalCrossentropy({.from_logits = true}), random_values(1, 6 * 3),
+                     Values{0, 1, 2, 0, 3, 1}, 6);
+  evaluate({});
+
+  EXPECT_THAT(complaint(), testing::HasSubstr("sample 4 of 6 has the class label 3; the model has 3 classes"));
+}
+
 TEST_F(DeviceLabels, ThatAreWrongSpoilNoOtherSample) {
   const Evaluation right = evaluate({});
   Evaluation wrong = evaluate({{7, 1000000.0F}});

@@ -92,6 +92,16 @@ struct SavesForEval : Net {
   ::torch::Tensor mean = register_buffer("mean", ::torch::zeros({}));
 };
 
+// Drawn when it is made, and nowhere registered: a replica that takes the place of another one would train with others.
+struct KeepsNoise : Net {
+  ::torch::Tensor forward(const ::torch::Tensor& x) { return Net::forward(is_training() ? x + noise : x); }
+  ::torch::Tensor noise = ::torch::randn({16});
+};
+
+TEST(ModuleTraining, RefusesWhatAModuleKeepsForTraining) {
+  EXPECT_THAT(refusal(options_of<KeepsNoise>(sgd<KeepsNoise>())), HasSubstr("forward() of the module in train()"));
+}
+
 TEST(ModuleTraining, RefusesWhatAModuleKeepsForEval) {
   EXPECT_THAT(refusal(options_of<RemembersForEval>(sgd<RemembersForEval>())),
               HasSubstr("it remembers earlier calls, or the function"));
@@ -161,6 +171,16 @@ TEST(ModuleTraining, RefusesTensorsInTheSameMemory) {
   EXPECT_THAT(refusal(options_of<SharesMemory>(sgd<SharesMemory>())),
               HasSubstr("are two tensors in the same memory; register one tensor under both names"));
   EXPECT_EQ(refusal(options_of<HasViewsOfOneTensor>(sgd<HasViewsOfOneTensor>())), "nothing was refused");
+}
+
+// Its own array and that of its part would both be "conv/weight".
+struct HasNameOfAPart : Net {
+  ::torch::Tensor same = register_parameter("conv/weight", ::torch::zeros({2}));
+};
+
+TEST(ModuleTraining, RefusesTwoArraysOfOneName) {
+  EXPECT_THAT(refusal(options_of<HasNameOfAPart>(sgd<HasNameOfAPart>())),
+              HasSubstr("two arrays of the module would be called \"conv/weight\" in savepoints"));
 }
 
 struct WritesToItsInput : Net {

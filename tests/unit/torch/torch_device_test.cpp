@@ -184,7 +184,11 @@ TEST_F(OnAPretendedDevice, RefusesWhatTheCpuRefuses) {
 }
 
 TEST_F(OnAPretendedDevice, RefusesWhatLibTorchWouldNotComputeTheSameWay) {
-  EXPECT_THAT(refusal_on<Net>("cuda:0", Precision::bf16), HasSubstr("give SuperviseOptions::precision f32"));
+  EXPECT_THAT(refusal_on<Net>("cuda:0", Precision::bf16), HasSubstr("give SuperviseOptions::precision f32 or tf32"));
+  // Also where this CPU has bf16.
+  EXPECT_THAT(
+      refusal_on<Net>("cpu", Precision::bf16),
+      ::testing::AnyOf(HasSubstr("give SuperviseOptions::precision f32, and"), HasSubstr("no instructions for it")));
 }
 
 TEST_F(OnAPretendedDevice, RefusesADeviceThatItsLibTorchLacks) {

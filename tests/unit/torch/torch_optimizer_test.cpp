@@ -53,6 +53,13 @@ TEST(TorchOptimizer, UpdatesPiecesAsLibTorchUpdatesWholeArrays) {
       {});
 }
 
+TEST(TorchOptimizer, RefusesToTrainNothing) {
+  EXPECT_THAT(refusal(options_of<Net>([](Net&) {
+                return std::make_unique<optim::SGD>(std::vector<at::Tensor>{}, optim::SGDOptions(0.1));
+              })),
+              HasSubstr("it would train nothing"));
+}
+
 std::unique_ptr<optim::Optimizer> sgd_of_two_groups(Net& net) {
   std::vector<optim::OptimizerParamGroup> groups;
   groups.emplace_back(std::vector<at::Tensor>{net.head->weight, net.head->bias},

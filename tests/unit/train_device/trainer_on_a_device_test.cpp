@@ -215,7 +215,6 @@ TEST_F(TrainerOnADevice, RefusesADeviceThatDoesNotExist) {
   for (const std::string device : {"cuda:4", "cuda:", "cuda:x", "cpu:0", "gpu", ""}) {
     EXPECT_THROW(static_cast<void>(Replica::alone({.device = device})), Error) << device;
   }
-  EXPECT_THROW(static_cast<void>(Replica::alone({.precision = Precision::bf16})), Error);
 }
 
 TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {

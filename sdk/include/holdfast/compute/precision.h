@@ -7,7 +7,11 @@
 //
 // The bits of a run depend on it. A run records its precision with its arithmetic and refuses to resume
 // in another one, unless SuperviseOptions::accept_other_arithmetic is set. Within one precision results
-// are reproducible to the bit. CPUs compute in f32 only.
+// are reproducible to the bit.
+//
+// CPUs compute in f32, and in bf16 if they have instructions for it (avx512_bf16, or amx_bf16 with its tiles). Another
+// precision is refused before a run begins: Error{invalid_argument} for tf32, Error{unavailable} for bf16 on a CPU
+// without them. docs/numerics.md says where numbers are rounded.
 
 #include <string_view>
 
@@ -18,8 +22,8 @@ enum class Precision {
   f32,   // used as they are
   tf32,  // rounded to 10 bits of mantissa (NVIDIA's TensorFloat-32) on the way into the tensor cores
   // Rounded to bfloat16 (7 bits of mantissa, to nearest, ties to even) just before each product, from
-  // weights that stay f32. The result of a convolution is rounded once more, since cuDNN returns it in
-  // the type of its factors. Numbers beyond 3.39e38 become infinite.
+  // weights that stay f32. On GPUs the result of a convolution is rounded once more, since cuDNN returns
+  // it in the type of its factors. Numbers beyond 3.39e38 become infinite.
   bf16,
 };
 

@@ -35,7 +35,7 @@ struct AloneOptions {
   int shards = 1;
   int threads_per_shard = 1;             // on a CPU
   std::string device = "cpu";            // or "cuda:0", "cuda:1", ...
-  Precision precision = Precision::f32;  // of products on GPUs; see precision.h
+  Precision precision = Precision::f32;  // of products; see precision.h
 };
 
 // A handle: copies stand for the same membership. The functions without a note on threads are for the thread that

@@ -54,7 +54,7 @@ struct SuperviseOptions {
   std::vector<std::string> devices{};  // "cpu", "cuda:0", ...
   int replicas = 0;                    // without `devices`
 
-  // How exactly GPUs multiply matrices. On CPUs any value but f32 is refused with Error{invalid_argument}.
+  // How exactly matrices are multiplied. CPUs have no tf32, and bf16 only with instructions for it: see Precision.
   Precision precision = Precision::f32;
 
   // What the watchdog does about failures, and how often; faults to inject; what the run logs

@@ -137,7 +137,7 @@ struct Workers {
   int count = 1;               // of shards that are computed at once
   int threads_per_shard = 1;   // on a CPU
   std::string device = "cpu";  // or "cuda:0"; all workers of a device share one memory space
-  // As the options of the run say; f32 on CPUs. arithmetic() must name it.
+  // As the options of the run say. arithmetic() must name it.
   Precision precision = Precision::f32;
 };
 

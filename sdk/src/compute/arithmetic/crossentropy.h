@@ -58,6 +58,11 @@ HOLDFAST_HOST_DEVICE inline bool is_class_label(float label, std::int64_t classe
   return static_cast<float>(static_cast<std::int64_t>(label)) == label;
 }
 
+// A target of a binary cross-entropy. Beyond 0 and 1 the loss falls without end, so a wrong target would show nowhere.
+HOLDFAST_HOST_DEVICE inline bool is_probability(float target) {
+  return target >= 0 && target <= 1;
+}
+
 // log(sum(exp(row))) = largest + log_sum; exp(row[c] - largest) / sum is the softmax and never overflows. The loss of a
 // row of minus infinities alone is a NaN.
 struct SoftmaxRow {

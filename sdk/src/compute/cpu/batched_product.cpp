@@ -1,7 +1,11 @@
 // oneDNN's matrix product takes strides for all axes, so that the heads of an attention are read where the projections
 // have left them. A matrix that is the same for all indices of an axis has an extent of 1 there, which oneDNN repeats.
+// At bf16 factors are rounded into scratch memory just before the product, with their axes in the same order.
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "compute/cpu/operations.h"
 #include "compute/cpu/primitive.h"
@@ -25,6 +29,24 @@ MemoryDesc matrices(const BatchedProductShape& shape, const MatrixPlaces& places
   return MemoryDesc(extents, dnnl::memory::data_type::f32, strides);
 }
 
+// A factor as the primitive takes it. A rounded copy has no gaps, and the order of the caller's axes in memory, so that
+// rounding moves along rows.
+MemoryDesc factor(const CpuContext& context, const MemoryDesc& callers) {
+  if (!context.is_bf16()) return callers;
+  const Dims extents = callers.dims();
+  const auto& given = callers.data.format_desc.blocking.strides;
+  std::vector<std::size_t> axes(extents.size());
+  std::iota(axes.begin(), axes.end(), std::size_t{0});
+  std::ranges::stable_sort(axes, [&](std::size_t a, std::size_t b) { return given[a] > given[b]; });
+  Dims strides(extents.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    strides[axes[i]] = stride;
+    stride *= extents[axes[i]];
+  }
+  return MemoryDesc(extents, DataType::bf16, strides);
+}
+
 std::string describe(const BatchedProductShape& shape) {
   std::int64_t count = 1;
   for (std::size_t axis = 0; axis < shape.batch_axes; ++axis) count *= shape.batch[axis];
@@ -39,10 +61,12 @@ class CpuBatchedProduct final : public BatchedProductOperation {
       const MemoryDesc left = matrices(shape, shape.left, shape.rows, shape.inner);
       const MemoryDesc right = matrices(shape, shape.right, shape.inner, shape.columns);
       const MemoryDesc result = matrices(shape, shape.result, shape.rows, shape.columns);
-      const dnnl::matmul::primitive_desc desc({left, right, result}, scratch_attributes(), context.engine());
+      const MemoryDesc left_factor = factor(context, left), right_factor = factor(context, right);
+      const dnnl::matmul::primitive_desc desc({left_factor, right_factor, result}, scratch_attributes(),
+                                              context.engine());
       primitive_ = Primitive::make<dnnl::matmul>(context, operation, desc,
-                                                 {{DNNL_ARG_SRC, left, left},
-                                                  {DNNL_ARG_WEIGHTS, right, right},
+                                                 {{DNNL_ARG_SRC, left, left_factor},
+                                                  {DNNL_ARG_WEIGHTS, right, right_factor},
                                                   {DNNL_ARG_DST, result, result, Operand::Role::output}});
     });
   }

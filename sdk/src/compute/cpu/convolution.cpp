@@ -1,6 +1,8 @@
 // Convolution on CPUs by oneDNN's direct algorithm, one primitive for each pass. Callers' arrays are always
 // plain: channels last, and the kernel as [height, width, channel, filter], Keras's order; volumes have a depth first.
-// Where oneDNN computes faster in another layout, Primitive reorders into scratch memory.
+// Where oneDNN computes faster in another layout, Primitive reorders into scratch memory. At bf16 that rounds, too:
+// images, kernel and output gradient are factors. Results are f32, and the gradient of the bias, which is no product,
+// is a loop of ours then.
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +10,7 @@
 
 #include "compute/convolution_axes.h"
 #include "compute/cpu/operations.h"
+#include "compute/cpu/parts.h"
 #include "compute/cpu/primitive.h"
 
 namespace holdfast::compute {
@@ -16,7 +19,7 @@ namespace {
 
 // The arrays of a convolution, as oneDNN names their axes, and the layouts that its kernels may choose from.
 struct Arrays {
-  explicit Arrays(const ConvolutionShape& shape) {
+  Arrays(const CpuContext& context, const ConvolutionShape& shape) {
     const ConvolutionAxes axes(shape);
     const bool is_grouped = shape.groups > 1;
     const std::int64_t group_channels = shape.channels / shape.groups;
@@ -26,10 +29,12 @@ struct Arrays {
     Dims kernel_dims =
         is_grouped ? Dims{shape.groups, group_filters, group_channels} : Dims{shape.filters, shape.channels};
     Dims output_dims = {shape.samples, shape.filters};
+    rows = shape.samples;
     for (const ConvolutionAxis& axis : axes.needed()) {
       input_dims.push_back(axis.extent);
       kernel_dims.push_back(axis.kernel);
       output_dims.push_back(axis.window.count);
+      rows *= axis.window.count;
       strides.push_back(axis.stride);
       extra_distances.push_back(axis.dilation - 1);
       pad_before.push_back(axis.window.pad_before);
@@ -46,9 +51,14 @@ struct Arrays {
     input = float_desc(input_dims, plain_images);
     kernel = float_desc(kernel_dims, plain_kernel);
     output = float_desc(output_dims, plain_images);
-    chosen_input = float_desc(input_dims, image_layout);
-    chosen_kernel = float_desc(kernel_dims, Tag::any);
+    const DataType factors = context.factor_type();
+    chosen_input = MemoryDesc(input_dims, factors, image_layout);
+    chosen_kernel = MemoryDesc(kernel_dims, factors, Tag::any);
     chosen_output = float_desc(output_dims, image_layout);
+    input_result = float_desc(input_dims, image_layout);
+    kernel_result = float_desc(kernel_dims, Tag::any);
+    output_factor = MemoryDesc(output_dims, factors, image_layout);
+    has_own_bias_gradient = shape.has_bias && !context.is_bf16();
     if (shape.has_bias) bias = float_desc({shape.filters}, Tag::a);
   }
 
@@ -58,7 +68,10 @@ struct Arrays {
   Dims pad_after;
   MemoryDesc input, kernel, output;                       // the callers' layouts
   MemoryDesc chosen_input, chosen_kernel, chosen_output;  // left to oneDNN if that is faster
+  MemoryDesc input_result, kernel_result, output_factor;  // the same in backward passes, where they change places
   MemoryDesc bias;                                        // empty without a bias
+  bool has_own_bias_gradient = false;                     // oneDNN's
+  std::int64_t rows = 1;                                  // samples times positions of the output
 };
 
 using Forward = dnnl::convolution_forward;
@@ -92,8 +105,8 @@ Primitive make_forward(CpuContext& context, const std::string& operation, const 
 
 Primitive make_backward_input(CpuContext& context, const std::string& operation, const Arrays& arrays,
                               const Forward::primitive_desc& hint) {
-  const BackwardData::desc backward(dnnl::algorithm::convolution_direct, arrays.chosen_input, arrays.chosen_kernel,
-                                    arrays.chosen_output, arrays.strides, arrays.extra_distances, arrays.pad_before,
+  const BackwardData::desc backward(dnnl::algorithm::convolution_direct, arrays.input_result, arrays.chosen_kernel,
+                                    arrays.output_factor, arrays.strides, arrays.extra_distances, arrays.pad_before,
                                     arrays.pad_after);
   // The kernel's layout may differ from that of the forward pass. Primitive reorders the caller's array for each.
   const BackwardData::primitive_desc desc(backward, scratch_attributes(), context.engine(), hint);
@@ -110,11 +123,11 @@ Primitive make_backward_weights(CpuContext& context, const std::string& operatio
                                 const Forward::primitive_desc& hint) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto backward =
-      arrays.bias.is_zero()
-          ? BackwardWeights::desc(algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.chosen_output,
+      !arrays.has_own_bias_gradient
+          ? BackwardWeights::desc(algorithm, arrays.chosen_input, arrays.kernel_result, arrays.output_factor,
                                   arrays.strides, arrays.extra_distances, arrays.pad_before, arrays.pad_after)
-          : BackwardWeights::desc(algorithm, arrays.chosen_input, arrays.chosen_kernel, arrays.bias,
-                                  arrays.chosen_output, arrays.strides, arrays.extra_distances, arrays.pad_before,
+          : BackwardWeights::desc(algorithm, arrays.chosen_input, arrays.kernel_result, arrays.bias,
+                                  arrays.output_factor, arrays.strides, arrays.extra_distances, arrays.pad_before,
                                   arrays.pad_after);
   BackwardWeights::primitive_desc desc(backward, scratch_attributes(), context.engine(), hint);
   // oneDNN 2.6's kernel of 1 x 1 gives wrong sums where it skips pixels and the channels do not fill its blocks of 8.
@@ -129,7 +142,7 @@ Primitive make_backward_weights(CpuContext& context, const std::string& operatio
       {DNNL_ARG_DIFF_DST, arrays.output, desc.diff_dst_desc()},
       {DNNL_ARG_DIFF_WEIGHTS, arrays.kernel, desc.diff_weights_desc(), Operand::Role::output},
   };
-  if (!arrays.bias.is_zero()) {
+  if (arrays.has_own_bias_gradient) {
     operands.push_back({DNNL_ARG_DIFF_BIAS, arrays.bias, arrays.bias, Operand::Role::output});
   }
   return Primitive::make<BackwardWeights>(context, operation, desc, operands);
@@ -137,10 +150,12 @@ Primitive make_backward_weights(CpuContext& context, const std::string& operatio
 
 class CpuConvolution : public ConvolutionOperation {
  public:
-  CpuConvolution(CpuContext& context, const ConvolutionShape& shape, Use use) {
+  CpuConvolution(CpuContext& context, const ConvolutionShape& shape, Use use)
+      : threads_(context.threads()), filters_(shape.filters), sums_bias_(shape.has_bias && context.is_bf16()) {
     const std::string forward = describe_convolution("the forward pass", shape);
     with_named_errors(forward, [&] {
-      const Arrays arrays(shape);
+      const Arrays arrays(context, shape);
+      rows_ = arrays.rows;
       // oneDNN asks for the description of the forward pass when it makes a backward one.
       const Forward::primitive_desc hint = forward_desc(context, arrays, use);
       forward_ = make_forward(context, forward, arrays, hint);
@@ -170,9 +185,17 @@ class CpuConvolution : public ConvolutionOperation {
                             {DNNL_ARG_DIFF_DST, output_gradient},
                             {DNNL_ARG_DIFF_WEIGHTS, kernel_gradient},
                             {DNNL_ARG_DIFF_BIAS, bias_gradient}});
+    if (!sums_bias_) return;
+    for_each_column_part(threads_, rows_, filters_, [&](ColumnRange range) {
+      vector_kernels().column_sums(output_gradient, rows_, filters_, range, bias_gradient);
+    });
   }
 
  private:
+  const int threads_;
+  const std::int64_t filters_;
+  const bool sums_bias_;
+  std::int64_t rows_ = 0;  // of the output, with a column for each filter
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_input_;
   std::optional<Primitive> backward_weights_;

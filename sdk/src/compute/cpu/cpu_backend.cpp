@@ -7,6 +7,7 @@
 #include <omp.h>
 
 #include "compute/cpu/cpu_array_kernels.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/thread_count.h"
 #include "holdfast/base/error.h"
@@ -41,7 +42,7 @@ namespace {
 
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(int threads) : context_(threads) {}
+  CpuBackend(int threads, Precision precision) : context_(threads, precision) {}
 
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
     const ThreadCount threads(context_.threads());
@@ -90,9 +91,9 @@ class CpuBackend : public Backend {
     const dnnl_version_t& version = *dnnl::version();
     const int threads = context_.threads();
     // The effective instruction set, because ONEDNN_MAX_CPU_ISA may forbid a part of what the processor has.
-    return fmt::format("oneDNN {}.{}.{}, isa {}, kernels {}, {} {} per shard", version.major, version.minor,
+    return fmt::format("oneDNN {}.{}.{}, isa {}, kernels {}, {} {} per shard{}", version.major, version.minor,
                        version.patch, isa_name(dnnl::get_effective_cpu_isa()), kKernelsVersion, threads,
-                       threads == 1 ? "thread" : "threads");
+                       threads == 1 ? "thread" : "threads", context_.is_bf16() ? ", bf16" : "");
   }
 
   // The host has no stream.
@@ -106,12 +107,43 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads) {
+void check_cpu_precision(Precision precision) {
+  if (precision == Precision::f32) return;
+  if (precision != Precision::bf16) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("precision {} was asked for on CPUs, which compute in f32 or bf16; ask for CUDA devices, or "
+                    "for one of these two",
+                    name(precision)));
+  }
+  const auto refuse = [](const std::string& what) {
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("precision bf16 was asked for on a CPU, and {}; train in f32, or on a machine whose CPU has "
+                    "avx512_bf16 or amx_bf16",
+                    what));
+  };
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  // Sets contain others, bit by bit. oneDNN has slower ways for smaller sets: docs/decisions/device-arithmetic.md
+  const auto bits = [](dnnl::cpu_isa set) { return static_cast<unsigned>(set); };
+  const unsigned needed = bits(dnnl::cpu_isa::avx512_core_bf16);
+  if ((bits(isa) & needed) != needed) {
+    refuse(fmt::format("oneDNN finds no instructions for it here: isa {}, as far as ONEDNN_MAX_CPU_ISA allows",
+                       isa_name(isa)));
+  }
+  const InstructionSet loops = vector_kernels().set;
+  if (loops != InstructionSet::avx512) {
+    refuse(fmt::format("the loops of instruction set {} are forced here", name_of(loops)));
+  }
+}
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, Precision precision) {
   if (threads < 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("arithmetic needs at least 1 thread, not {} threads", threads));
   }
-  return std::make_unique<CpuBackend>(threads);
+  check_cpu_precision(precision);
+  return std::make_unique<CpuBackend>(threads, precision);
 }
 
 int default_threads() {

@@ -1,6 +1,7 @@
 #pragma once
 
-// What all operations of a CPU back end share: oneDNN's engine and stream, the number of threads, and scratch memory.
+// What all operations of a CPU back end share: oneDNN's engine and stream, the number of threads, the precision of
+// products, and scratch memory.
 // The scratch memory is free between two operations, because a back end runs one operation at a time. It is allocated
 // when an operation first runs, so that asking how much a model would need takes no memory.
 
@@ -9,16 +10,23 @@
 #include <dnnl.hpp>
 
 #include "compute/aligned_floats.h"
+#include "holdfast/compute/precision.h"
 
 namespace holdfast::compute {
 
 class CpuContext {
  public:
-  explicit CpuContext(int threads) : threads_(threads), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
+  CpuContext(int threads, Precision precision)
+      : threads_(threads), precision_(precision), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
   CpuContext(const CpuContext&) = delete;
   CpuContext& operator=(const CpuContext&) = delete;
 
   int threads() const { return threads_; }
+  bool is_bf16() const { return precision_ == Precision::bf16; }
+  // In which the primitives of products read their factors. Results and biases are f32.
+  dnnl::memory::data_type factor_type() const {
+    return is_bf16() ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  }
   const dnnl::engine& engine() const { return engine_; }
   dnnl::stream& stream() { return stream_; }
 
@@ -35,6 +43,7 @@ class CpuContext {
 
  private:
   const int threads_;
+  const Precision precision_;
   dnnl::engine engine_;
   dnnl::stream stream_;
   std::size_t scratch_bytes_ = 0;

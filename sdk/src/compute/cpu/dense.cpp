@@ -1,9 +1,12 @@
 // A dense layer on CPUs: output = input x kernel + bias, and the two products of its backward pass, by
 // oneDNN's matrix product. A factor that is needed transposed is only described so (Tag::ba) and not copied.
-// The gradient of the bias is a loop of ours.
+// The gradient of the bias is a loop of ours. At bf16 input, kernel and output gradient are each a factor of two
+// products when the layer trains. So each is rounded once, when it is first needed, and kept until the backward passes
+// are done, as on devices. docs/decisions/device-arithmetic.md
 
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 #include "compute/cpu/operations.h"
 #include "compute/cpu/parts.h"
@@ -18,7 +21,7 @@ static std::string describe(const std::string& pass, const DenseShape& shape) {
 namespace {
 
 struct Matrix {
-  MemoryDesc desc() const { return float_desc({rows, columns}, tag); }
+  MemoryDesc desc(DataType type = DataType::f32) const { return {{rows, columns}, type, tag}; }
 
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -30,17 +33,20 @@ struct Product {
   Matrix left;
   Matrix right;
   bool has_bias = false;
+  bool are_factors_rounded = false;  // by the caller: the arrays are bf16
 };
 
 Primitive make_product(CpuContext& context, const std::string& operation, const Product& product) {
   std::optional<Primitive> primitive;
   with_named_errors(operation, [&] {
-    const MemoryDesc left = product.left.desc();
-    const MemoryDesc right = product.right.desc();
+    // Where the types differ, the primitive rounds into scratch memory.
+    const DataType given = product.are_factors_rounded ? DataType::bf16 : DataType::f32;
+    const MemoryDesc left = product.left.desc(context.factor_type());
+    const MemoryDesc right = product.right.desc(context.factor_type());
     const MemoryDesc result = Matrix{product.left.rows, product.right.columns}.desc();
     std::vector<Operand> operands = {
-        {DNNL_ARG_SRC, left, left},
-        {DNNL_ARG_WEIGHTS, right, right},
+        {DNNL_ARG_SRC, product.left.desc(given), left},
+        {DNNL_ARG_WEIGHTS, product.right.desc(given), right},
         {DNNL_ARG_DST, result, result, Operand::Role::output},
     };
     // An empty description means that there is no bias.
@@ -55,37 +61,91 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
   return *std::move(primitive);
 }
 
+// An array rounded to bf16, for several products.
+class RoundedArray {
+ public:
+  RoundedArray(CpuContext& context, const std::string& operation, const Matrix& matrix)
+      : floats_((static_cast<std::size_t>(matrix.rows * matrix.columns) + 1) / 2) {
+    with_named_errors(operation, [&] {
+      const MemoryDesc from = matrix.desc();
+      const MemoryDesc to = matrix.desc(DataType::bf16);
+      const dnnl::reorder::primitive_desc desc(context.engine(), from, context.engine(), to, scratch_attributes());
+      round_ = Primitive::make<dnnl::reorder>(
+          context, operation, desc, {{DNNL_ARG_FROM, from, from}, {DNNL_ARG_TO, to, to, Operand::Role::output}});
+    });
+    context.count_kept(floats_ * sizeof(float));
+  }
+
+  void set(const float* array) {
+    memory_.grow_to(floats_);
+    round_->run({{DNNL_ARG_FROM, array}, {DNNL_ARG_TO, data()}});
+  }
+  const void* data() const { return memory_.data(); }
+
+ private:
+  const std::size_t floats_;
+  std::optional<Primitive> round_;
+  AlignedFloats memory_;
+};
+
 class CpuDense : public DenseOperation {
  public:
-  CpuDense(CpuContext& context, const DenseShape& shape, Use use) : threads_(context.threads()), shape_(shape) {
+  CpuDense(CpuContext& context, const DenseShape& shape, Use use)
+      : threads_(context.threads()),
+        shape_(shape),
+        // In inference each factor is used once, and a copy that is kept would only take memory.
+        rounds_once_(context.is_bf16() && use.training) {
     const std::int64_t rows = shape.rows, inputs = shape.inputs, outputs = shape.outputs;
     forward_ = make_product(context, describe("the forward pass", shape),
-                            {.left = {rows, inputs}, .right = {inputs, outputs}, .has_bias = shape.has_bias});
+                            {.left = {rows, inputs},
+                             .right = {inputs, outputs},
+                             .has_bias = shape.has_bias,
+                             .are_factors_rounded = rounds_once_});
     if (use.input_gradient) {
-      backward_input_ = make_product(context, describe("the gradient of the input", shape),
-                                     // The kernel is [inputs, outputs] in memory and is read as its transpose.
-                                     {.left = {rows, outputs}, .right = {outputs, inputs, Tag::ba}});
+      backward_input_ = make_product(
+          context, describe("the gradient of the input", shape),
+          // The kernel is [inputs, outputs] in memory and is read as its transpose.
+          {.left = {rows, outputs}, .right = {outputs, inputs, Tag::ba}, .are_factors_rounded = rounds_once_});
     }
     if (use.training) {
-      backward_weights_ = make_product(context, describe("the gradient of the weights", shape),
-                                       // The sum over rows is the inner one of the product, so samples of a shard add
-                                       // up in it.
-                                       {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}});
+      backward_weights_ = make_product(
+          context, describe("the gradient of the weights", shape),
+          // The sum over rows is the inner one of the product, so samples of a shard add
+          // up in it.
+          {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}, .are_factors_rounded = rounds_once_});
     }
+    if (!rounds_once_) return;
+    input_.emplace(context, describe("the rounded input", shape), Matrix{rows, inputs});
+    kernel_.emplace(context, describe("the rounded kernel", shape), Matrix{inputs, outputs});
+    output_gradient_.emplace(context, describe("the rounded gradient of the output", shape), Matrix{rows, outputs});
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    forward_->run({{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, kernel}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, output}});
+    if (rounds_once_) {
+      input_->set(input);
+      kernel_->set(kernel);
+      // The gradient in that memory belongs to the step before.
+      is_gradient_rounded_ = false;
+    }
+    forward_->run({{DNNL_ARG_SRC, factor(input_, input)},
+                   {DNNL_ARG_WEIGHTS, factor(kernel_, kernel)},
+                   {DNNL_ARG_BIAS, bias},
+                   {DNNL_ARG_DST, output}});
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    backward_input_->run({{DNNL_ARG_SRC, output_gradient}, {DNNL_ARG_WEIGHTS, kernel}, {DNNL_ARG_DST, input_gradient}});
+    round_gradient(output_gradient);
+    backward_input_->run({{DNNL_ARG_SRC, factor(output_gradient_, output_gradient)},
+                          {DNNL_ARG_WEIGHTS, factor(kernel_, kernel)},
+                          {DNNL_ARG_DST, input_gradient}});
   }
 
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
-    backward_weights_->run(
-        {{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, output_gradient}, {DNNL_ARG_DST, kernel_gradient}});
+    round_gradient(output_gradient);
+    backward_weights_->run({{DNNL_ARG_SRC, factor(input_, input)},
+                            {DNNL_ARG_WEIGHTS, factor(output_gradient_, output_gradient)},
+                            {DNNL_ARG_DST, kernel_gradient}});
     if (!shape_.has_bias) return;
     // oneDNN's own bias gradient belongs to its inner product, which is slower than its matrix product on plain
     // layouts.
@@ -95,11 +155,27 @@ class CpuDense : public DenseOperation {
   }
 
  private:
+  // The copy, if arrays are rounded once.
+  static const void* factor(const std::optional<RoundedArray>& rounded, const float* array) {
+    return rounded ? rounded->data() : array;
+  }
+
+  // By the first backward pass after a forward pass.
+  void round_gradient(const float* output_gradient) {
+    if (rounds_once_ && !std::exchange(is_gradient_rounded_, true)) output_gradient_->set(output_gradient);
+  }
+
   const int threads_;
   const DenseShape shape_;
+  const bool rounds_once_;
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_input_;
   std::optional<Primitive> backward_weights_;
+  // Used if arrays are rounded once.
+  std::optional<RoundedArray> input_;
+  std::optional<RoundedArray> kernel_;
+  std::optional<RoundedArray> output_gradient_;
+  bool is_gradient_rounded_ = false;
 };
 
 }  // namespace

@@ -126,7 +126,7 @@ void Primitive::bind(Slot& slot, std::initializer_list<Binding> bindings) {
   // A run that leaves out an array would compute with that of the run before.
   HOLDFAST_ASSERT(binding != bindings.end() && binding->data != nullptr);
   // oneDNN has no handle of constants. The role of an operand says whether the primitive writes to it.
-  slot.callers.set_data_handle(const_cast<float*>(binding->data), context_->stream());
+  slot.callers.set_data_handle(const_cast<void*>(binding->data), context_->stream());
   if (slot.reorder) bind_if_moved(slot.primitives, place, context_->stream());
 }
 

@@ -2,8 +2,9 @@
 
 // One oneDNN primitive, made for one shape, that runs on the callers' plain arrays.
 //
-// If the primitive needs another layout than the caller's, a reorder into or out of scratch memory runs before or after
-// it. All memory objects, reorders and argument lists are made once. Running binds pointers and allocates nothing.
+// If the primitive needs another layout or type than the caller's, a reorder into or out of scratch memory runs before
+// or after it. All memory objects, reorders and argument lists are made once. Running binds pointers and allocates
+// nothing.
 
 #include <dnnl.hpp>
 #include <functional>
@@ -19,6 +20,7 @@ namespace holdfast::compute {
 using MemoryDesc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 using Tag = dnnl::memory::format_tag;
+using DataType = dnnl::memory::data_type;
 
 MemoryDesc float_desc(const Dims& dims, Tag tag);
 // Scratch memory is our own, because the library's would belong to the thread that made the primitive.
@@ -31,14 +33,14 @@ struct Operand {
   enum class Role { input, output, discarded_output };
 
   int argument = 0;       // DNNL_ARG_SRC, ...
-  MemoryDesc callers;     // the layout that the caller's array has
-  MemoryDesc primitives;  // the layout that the primitive works on
+  MemoryDesc callers;     // layout and type that the caller's array has
+  MemoryDesc primitives;  // layout and type that the primitive works on
   Role role = Role::input;
 };
 
 struct Binding {
   int argument = 0;
-  const float* data = nullptr;  // writable if it is an output
+  const void* data = nullptr;  // writable if it is an output
 };
 
 class Primitive {

@@ -50,8 +50,8 @@ static bool is_layer_name(std::string_view name) {
 void check_layer_name(std::string_view name) {
   if (is_layer_name(name)) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("a layer's name has at most 100 letters, digits and characters of \"_-.\" and does not begin "
-                          "with a dot, unlike \"{}\"",
+              fmt::format("a name of a layer, a model or an output has at most 100 letters, digits and characters of "
+                          "\"_-.\" and does not begin with a dot, unlike \"{}\"",
                           name.substr(0, kMaximumLength)));
 }
 

@@ -1,12 +1,26 @@
 #include "holdfast/nn/binary_crossentropy.h"
 
+#include <algorithm>
+
+#include "compute/arithmetic/crossentropy.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/device_kernels.h"
+#include "compute/label_problems.h"
+#include "core/sample_error.h"
 #include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/sample_rows.h"
 #include "nn/losses/smoothed_crossentropies.h"
 
 namespace holdfast {
+
+static void require_probabilities(const SampleRows& rows) {
+  const auto wrong = std::ranges::find_if_not(rows.targets, compute::is_probability);
+  if (wrong == rows.targets.end()) return;
+  const auto row = static_cast<std::size_t>(wrong - rows.targets.begin()) / rows.output_elements;
+  throw SampleError(static_cast<std::int64_t>(row), static_cast<std::int64_t>(rows.count),
+                    compute::problem_of_probability(*wrong));
+}
+
 BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions options)
     : options_(options), smoothed_(smoothed_binary_crossentropy(options)) {
   check_has_no_class_numbers("binary_crossentropy", options);
@@ -38,6 +52,7 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
                                    float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_equal_targets(*this, outputs, targets, samples);
   check_gradient(*this, rows, gradient);
+  require_probabilities(rows);
   if (smoothed_) return smoothed_->evaluate(outputs, targets, samples, scale, gradient);
   // Scores have a formula of their own, which needs no logarithm of a number near 0. docs/numerics.md
   const compute::VectorKernels& kernels = compute::vector_kernels();

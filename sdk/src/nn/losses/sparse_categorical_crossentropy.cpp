@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "compute/device_kernels.h"
+#include "compute/label_problems.h"
 #include "core/sample_error.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/crossentropy_checks.h"
@@ -22,10 +23,8 @@ std::size_t checked_class(const SampleRows& rows, std::size_t row) {
   const auto classes = static_cast<std::int64_t>(rows.output_elements);
   // A wrong label would read beyond the row, so each one is checked.
   if (compute::is_class_label(label, classes)) return static_cast<std::size_t>(label);
-  throw SampleError(
-      static_cast<std::int64_t>(row), static_cast<std::int64_t>(rows.count),
-      fmt::format("has the class label {}; the model has {} classes, so labels are the whole numbers 0 to {}", label,
-                  classes, classes - 1));
+  throw SampleError(static_cast<std::int64_t>(row), static_cast<std::int64_t>(rows.count),
+                    compute::problem_of_class_label(label, classes));
 }
 
 double evaluate_labelled_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {

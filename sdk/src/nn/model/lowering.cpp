@@ -10,6 +10,7 @@
 #include <set>
 
 #include "holdfast/base/error.h"
+#include "nn/graph/config.h"
 #include "nn/layers/layer_names.h"
 #include "nn/layers/operation_layer.h"
 #include "nn/model/description.h"
@@ -423,15 +424,32 @@ static void choose_output_names(ModelDescription& description) {
   }
 }
 
+// What stands outside of layers is the user's own line, as in minimum(y, INFINITY). Layers of an application may be of
+// a kind that no file can hold, and such a model trains nevertheless.
+static void require_writable_operations(const ModelDescription& description) {
+  for (const ModelLayer& layer : description.layers) {
+    if (dynamic_cast<const OperationLayer*>(layer.layer.get()) == nullptr) continue;
+    JsonConfigWriter unused;
+    layer.layer->write_config(unused);
+  }
+}
+
 void lower(ModelDescription& description) {
   description.training = Lowering(description, true).run();
   // A weight that only inference asks for would never be trained.
-  const std::size_t weights = description.parameter_starts.size() + description.buffer_starts.size();
+  const std::size_t parameters = description.parameters.entries().size();
+  const std::size_t buffers = description.buffers.entries().size();
   description.inference = Lowering(description, false).run();
-  if (description.parameter_starts.size() + description.buffer_starts.size() != weights) {
-    throw Error(ErrorCode::invalid_argument,
-                "a layer asks for other weights in inference than in training; build() must ask for the same ones");
+  for (const auto& [layout, count] :
+       {std::pair(&description.parameters, parameters), {&description.buffers, buffers}}) {
+    if (layout->entries().size() == count) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("build() of a layer asks for the weight \"{}\" in inference and not in training; it must ask "
+                    "for the same ones in both",
+                    layout->entries()[count].name));
   }
+  require_writable_operations(description);
   std::vector<std::string> names;
   for (const ArenaLayout* const layout : {&description.parameters, &description.buffers}) {
     for (const ArenaEntry& entry : layout->entries()) names.push_back(entry.name);

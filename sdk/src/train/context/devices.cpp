@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "compute/backend.h"
 #include "compute/cuda_library.h"
 #include "holdfast/base/error.h"
 
@@ -118,12 +119,7 @@ void check_device(const std::string& device, Precision precision) {
 }
 
 void check_precision(Precision precision, bool are_cuda) {
-  if (are_cuda || precision == Precision::f32) return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("precision {} was asked for on CPUs, which compute in f32; ask for CUDA devices, or leave the "
-                  "precision at f32",
-                  name(precision)));
+  if (!are_cuda) compute::check_cpu_precision(precision);
 }
 
 std::string device_variable(const std::string& device) {

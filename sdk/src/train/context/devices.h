@@ -23,7 +23,8 @@ ReplicaDevices devices_of(const SuperviseOptions& options);
 // The same checks for a process that trains alone, on "cpu" or a CUDA device.
 void check_device(const std::string& device, Precision precision);
 
-// Throws Error{invalid_argument} for a precision in which these devices do not compute.
+// Throws Error{invalid_argument} for a precision in which these devices do not compute, and Error{unavailable} if the
+// CPU of this machine lacks the instructions for it.
 void check_precision(Precision precision, bool are_cuda);
 
 // The line that the watchdog adds to the environment of a process that computes on `device`: NAME=VALUE.

@@ -78,8 +78,7 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
       plan_(checked_plan(data, options, session.training_)),
       begun_(Trainer::Session::new_call("fit", plan_.described(), options.epochs)) {
   // A process that has not joined does not know how many replicas there will be.
-  session_.generation_.join(plan_.data_for(training_.context->first_replicas), WarmUp::training,
-                            Trainer::Session::shards_together(plan_));
+  session_.generation_.join(plan_.data_for(training_.context->first_replicas), WarmUp::training, shards_together());
   begun_.steps_per_epoch = options.steps_per_epoch;
   begun_.accumulate = options.accumulate;
   if (options.global_batch.policy == BatchPolicy::per_replica) {
@@ -118,7 +117,7 @@ void FitCourse::begin() {
   training_.asks_end = false;
   context_.emplace(training_, call_, plan_);
   // Not after a recovery: a callback that was told of the beginning is not told again.
-  session_.begin_fit(*context_);
+  begin_fit();
 }
 
 bool FitCourse::is_over() const {
@@ -132,22 +131,33 @@ bool FitCourse::is_epoch_done() const {
 bool FitCourse::advance() {
   try {
     while (!has_ended_) {
+      std::optional<Batch> batch;
       try {
         if (is_over()) {
           end();
         } else if (record().is_finished) {
           loader_.reset();
-          session_.close_fit(*context_);
-        } else if (make_step()) {
-          return true;
-        } else {
+          close_fit();
+        } else if (batch = next_batch(); !batch) {
           finish_step();
+        } else {
+          StepRunner& runner = *training_.runner;
+          const std::int64_t step = training_.state.step;
+          const StepRunner::TrainOptions options = step_options(*batch);
+          StepArithmetic arithmetic(runner, *batch, step, options);
+          WatchedStep watched = arithmetic.watched();
+          note_step(*batch,
+                    options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step) : carry_out(watched));
+          return true;
         }
       } catch (const GenerationEnded&) {
         go_on(false);
       } catch (const RollBack&) {
         // The replicas disagree about this state, so none of them may offer it to the next generation.
         go_on(true);
+      } catch (const SampleError& error) {
+        if (!batch) throw;
+        throw with_name_of_sample(error, plan_.data(), training_.context->seed, *batch);
       }
     }
     return false;
@@ -173,6 +183,7 @@ void FitCourse::go_on(bool gives_up_state) {
   is_step_open_ = false;
   if (gives_up_state) session_.generation_.give_up_state();
   session_.begin_next_generation(begun_);
+  if (session_.generation_.take_news_of_state()) restore_callbacks_of_fit();
   // A savepoint that was asked for may be of a state that has been given up.
   if (!record().is_finished) context_->forget_pending();
 }
@@ -206,7 +217,7 @@ void FitCourse::open_data() {
   loader_ = session_.samples_.open(plan_.data(), {.first_epoch = first.pass,
                                                   .first_batch = first.batch,
                                                   .end_epoch = plan_.end_pass(state, record()),
-                                                  .shards_together = Trainer::Session::shards_together(plan_),
+                                                  .shards_together = shards_together(),
                                                   .batches_together = EpochPlan::batches_together(record())});
 }
 
@@ -235,39 +246,28 @@ void FitCourse::settle_batch() {
   training_.supervision.report_event("batch_changed", detail.dump());
 }
 
-// Returns false if what comes after a step is due first. The generation may have ended between a callback's request to
-// end fit() and that end, or at the end of an epoch.
-bool FitCourse::make_step() {
+// Empty if what comes after a step is due first. The generation may have ended between a callback's request to end
+// fit() and that end, or at the end of an epoch.
+std::optional<Batch> FitCourse::next_batch() {
   TrainState& state = training_.state;
   const bool is_due = !is_step_open_ && !is_epoch_done() && state.stage != FitStage::ending;
   if (is_due) settle_batch();
   if (loader_ == nullptr) open_data();
-  if (!is_due) return false;
-  if (state.stage == FitStage::before_epoch) session_.begin_epoch(*context_);
+  if (!is_due) return std::nullopt;
+  if (state.stage == FitStage::before_epoch) begin_epoch();
   training_.enter(TrainingPhase::reading_data);
   training_.runner->reach(FaultPoint::data, state.step);
-  const std::optional<Batch> batch = loader_->next();
+  std::optional<Batch> batch = loader_->next();
   // The loader and the state count for themselves. A difference would train on other samples without a message.
   const EpochPlan::Position due = plan_.position(state, record());
   HOLDFAST_ASSERT(batch.has_value() && batch->epoch == due.pass && batch->index == due.batch);
-  const StepRunner::TrainOptions options = session_.step_options(*batch, plan_);
-  StepRunner& runner = *training_.runner;
-  StepRunner::Outcome outcome;
-  try {
-    if (options.checked_shards > 0) {
-      outcome = CheckedStep(runner, options).train(*batch, state.step);
-    } else {
-      StepArithmetic arithmetic(runner, *batch, state.step, options);
-      WatchedStep watched = arithmetic.watched();
-      outcome = carry_out(watched);
-    }
-  } catch (const SampleError& error) {
-    throw with_name_of_sample(error, plan_.data(), training_.context->seed, *batch);
-  }
-  session_.count_step(record(), *batch, outcome, plan_);
-  logs_ = session_.end_step(record(), *context_);
+  return batch;
+}
+
+void FitCourse::note_step(const Batch& batch, const StepOutcome& outcome) {
+  count_step(batch, outcome);
+  logs_ = end_step();
   is_step_open_ = true;
-  return true;
 }
 
 void FitCourse::finish_step() {
@@ -276,10 +276,10 @@ void FitCourse::finish_step() {
   // A savepoint or the result of fit() must not come from a state that differs between the ranks.
   if (is_epoch_done() || is_ending) session_.agreement_.agree();
   if (is_epoch_done()) {
-    session_.end_epoch(record(), *context_);
+    end_epoch();
   } else if (is_ending) {
-    record().results = session_.means_of_epoch(record());
-    session_.end_fit(record(), *context_);
+    record().results = means_of_epoch();
+    end_fit();
   }
   if (record().is_finished) return;
   // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call late.

@@ -41,12 +41,29 @@ class FitCourse {
   void go_on(bool gives_up_state);
   void open_data();
   void settle_batch();
-  bool make_step();
+  std::optional<Batch> next_batch();
+  void note_step(const Batch& batch, const StepOutcome& outcome);
   void finish_step();
   void end();
   void fail(const std::string& sentence);
   bool is_over() const;
   bool is_epoch_done() const;
+
+  // What fit() does with each step, at the beginning and end of each epoch, and at its own (fit.cpp).
+  void begin_fit();
+  void begin_epoch();
+  StepRunner::TrainOptions step_options(const Batch& batch) const;
+  int shards_together() const;
+  // The rate that a step uses in place of the optimizer's own.
+  std::optional<float> rate_of_step() const;
+  void count_step(const Batch& batch, const StepOutcome& outcome);
+  Logs end_step();
+  void end_epoch();
+  void end_fit();
+  void close_fit();
+  void restore_kept_weights();
+  void restore_callbacks_of_fit();
+  Logs means_of_epoch() const;
   CallRecord& record() const { return session_.record_of(call_); }
 
   Trainer::Session& session_;

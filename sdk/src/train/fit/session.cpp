@@ -250,7 +250,6 @@ void Trainer::Session::begin_next_generation(const CallRecord& call) {
     generation_.enter();
     rejoin_call(call);
   } while (!compare_arguments());
-  if (training_.running_fit != nullptr && generation_.take_news_of_state()) restore_callbacks_of_fit();
 }
 
 // A fit() that ended by its epochs goes on as one that had more from the start. All ranks do the same, since all have
@@ -494,6 +493,12 @@ Digest Trainer::Session::save(const std::string& path) {
   generation_.join();
   return write_savepoint(*training_.context->file_system, path, view_of(training_.state, training_.state_arrays()),
                          {.threads = training_.context->saving_threads});
+}
+
+// All ranks get here with the same requests, since these come with the sums of the step.
+void Trainer::Session::end_where_asked() {
+  if (asked_.stop) saver_.stop();
+  if (asked_.regroup) throw GenerationEnded("the replicas regroup, as the watchdog asked");
 }
 
 }  // namespace holdfast

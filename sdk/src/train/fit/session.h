@@ -95,6 +95,7 @@ class Trainer::Session {
   // been joined.
   void note_skipped(std::size_t call, std::initializer_list<const Dataset*> data);
   [[noreturn]] void refuse_later_call(std::size_t index) const;
+  void end_where_asked();
   void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights);
 
   // predict.cpp
@@ -111,23 +112,6 @@ class Trainer::Session {
 
   // compile.cpp
   void run_compile(std::size_t call, const CallRecord& begun, ModelTrainable& trainable, const Optimizer& optimizer);
-
-  // fit.cpp
-  void begin_fit(FitContext& context);
-  static int shards_together(const EpochPlan& plan);
-  StepRunner::TrainOptions step_options(const Batch& batch, const EpochPlan& plan);
-  void begin_epoch(FitContext& context);
-  // The rate that a step uses in place of the optimizer's own.
-  std::optional<float> rate_of_step(const CallRecord& record) const;
-  void count_step(CallRecord& record, const Batch& batch, const StepRunner::Outcome& outcome, const EpochPlan& plan);
-  Logs end_step(const CallRecord& record, FitContext& context);
-  void end_epoch(CallRecord& record, FitContext& context);
-  void end_fit(CallRecord& record, FitContext& context);
-  void close_fit(FitContext& context);
-  void restore_kept_weights(FitContext& context);
-  void end_where_asked();
-  Logs means_of_epoch(const CallRecord& record) const;
-  void restore_callbacks_of_fit();
 
   // A run has one Trainer at a time.
   class Claim {

@@ -115,7 +115,7 @@ class TrainingMemoryPlan {
   // One shard. Programs of losses and metrics have arenas of their own, and share the workspace with the model's.
   std::size_t pass() const {
     const std::int64_t samples = samples_of_shard();
-    const auto backend = compute::make_cpu_backend(context_.threads_per_shard);
+    const auto backend = compute::make_cpu_backend(context_.threads_per_shard, context_.precision);
     if (evaluation_.rows_at_once() > 0) return pass_in_tiles(samples, *backend);
     const ModelDescription& model = *model_.description();
     const ModelPlan plan(model.training, model.memory_options(samples), *backend, true);

@@ -98,7 +98,7 @@ std::string ModelTrainable::arithmetic() const {
 void ModelTrainable::prepare(const Workers& workers) {
   // Earlier workers are kept: they have made their operations for the shapes that they met.
   while (static_cast<int>(workers_.size()) < workers.count) {
-    auto backend = workers.device == "cpu" ? compute::make_cpu_backend(workers.threads_per_shard)
+    auto backend = workers.device == "cpu" ? compute::make_cpu_backend(workers.threads_per_shard, workers.precision)
                                            : compute::make_cuda_backend(workers.device, workers.precision);
     MemorySpace& memory = backend->memory();
     const bool is_device = backend->device_kernels() != nullptr;

@@ -60,8 +60,10 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
       const int first = index * options.shards_together;
       compute_together(work, {first, first + options.shards_together}, slot, 0);
     } else {
-      compute_one(work, static_cast<std::size_t>(index), slot,
-                  open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Options()));
+      GradientSink sink = open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Options());
+      const std::span<float> sums = sums_of(batch, slot);
+      trainable_.compute_gradients(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sink, sums);
+      end_shard(work, sink, sums);
     }
     if (check != nullptr) check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
     // Gradients that were sent ahead are added already.
@@ -129,10 +131,7 @@ void ShardComputation::predict(const Batch& batch, std::int64_t step, std::span<
   });
 }
 
-void ShardComputation::compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink) {
-  const ShardBatch samples = shard_batch(work.batch, shard, work.step, work.worker);
-  const std::span<float> sums = sums_of(work.batch, into);
-  trainable_.compute_gradients(samples, sink, sums);
+void ShardComputation::end_shard(const Work& work, GradientSink& sink, std::span<float> sums) {
   if (work.has_faults) faulty_.end_backward(work.step, sink, sums);
   require_all_ready(sink);
   if (work.has_faults && is_lone_shard()) lone_sum_is_finite_ = sink.is_finite();
@@ -141,7 +140,13 @@ void ShardComputation::compute_one(const Work& work, std::size_t shard, const Sl
 // One shard at a time, so activations take the memory of one. A sum waits for its right sibling in a block for each
 // level of the tree.
 void ShardComputation::compute_together(const Work& work, ShardRange shards, const Slot& into, std::size_t depth) {
-  if (shards.count() == 1) return compute_one(work, static_cast<std::size_t>(shards.begin), into, open_sink(into, {}));
+  if (shards.count() == 1) {
+    GradientSink sink = open_sink(into, {});
+    const std::span<float> sums = sums_of(work.batch, into);
+    const auto shard = static_cast<std::size_t>(shards.begin);
+    trainable_.compute_gradients(shard_batch(work.batch, shard, work.step, work.worker), sink, sums);
+    return end_shard(work, sink, sums);
+  }
   const auto children = ShardTree::children(shards);
   compute_together(work, children.first, into, depth + 1);
   const Slot right = scratch(work.worker, depth);

@@ -77,7 +77,8 @@ class ShardComputation {
     bool has_faults = true;
   };
 
-  void compute_one(const Work& work, std::size_t shard, const Slot& into, GradientSink sink);
+  // After its gradients were computed.
+  void end_shard(const Work& work, GradientSink& sink, std::span<float> sums);
   void compute_together(const Work& work, ShardRange shards, const Slot& into, std::size_t depth);
   Slot scratch(int worker, std::size_t depth);
   void sum_divisors_of(const Batch& batch, std::int64_t step, ShardRange shards, std::span<float> divisors);

@@ -10,9 +10,11 @@
 #include <thread>
 
 #include "compute/backend.h"
+#include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/window.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
+#include "support/cpu_bf16.h"
 
 namespace holdfast::compute {
 namespace {
@@ -343,6 +345,40 @@ TEST(CpuBackend, DescribesWhatBitsDependOn) {
       make_cpu_backend(1)->description(),
       testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+, isa [a-z0-9_]+, kernels [0-9]+, 1 thread per shard"));
   EXPECT_THAT(make_cpu_backend(3)->description(), testing::EndsWith(", 3 threads per shard"));
+}
+
+TEST(CpuBackend, ItsDescriptionNamesBf16) {
+  if (const std::string why = obstacle_of_bf16(); !why.empty()) GTEST_SKIP() << why;
+  EXPECT_EQ(make_cpu_backend(2, Precision::bf16)->description(), make_cpu_backend(2)->description() + ", bf16");
+}
+
+void expect_refused(Precision precision, ErrorCode code, const std::string& sentence) {
+  for (const auto& ask : {std::function([&] { check_cpu_precision(precision); }),
+                          std::function([&] { make_cpu_backend(1, precision); })}) {
+    try {
+      ask();
+      FAIL() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_THAT(error.what(), testing::HasSubstr(sentence));
+    }
+  }
+}
+
+TEST(CpuBackend, RefusesAPrecisionThatNoCpuHas) {
+  expect_refused(Precision::tf32, ErrorCode::invalid_argument, "precision tf32 was asked for on CPUs");
+}
+
+// This machine may lack the instructions, or have them.
+TEST(CpuBackend, RefusesBf16WithoutTheInstructions) {
+  const bool has_sets = supported_instruction_sets().back() == InstructionSet::avx512;
+  force_instruction_set(InstructionSet::baseline);
+  expect_refused(Precision::bf16, ErrorCode::unavailable,
+                 obstacle_of_bf16().find("finds no instructions") != std::string::npos
+                     ? "oneDNN finds no instructions for it here: isa "
+                     : "the loops of instruction set baseline are forced here");
+  force_instruction_set(std::nullopt);
+  if (!has_sets) expect_refused(Precision::bf16, ErrorCode::unavailable, "whose CPU has avx512_bf16 or amx_bf16");
 }
 
 TEST(CpuBackend, RefusesNoThreads) {

@@ -325,6 +325,23 @@ TEST(BinaryCrossentropy, ClipsProbabilitiesAsKerasDoes) {
   EXPECT_THAT(gradient, Each(0.0F));
 }
 
+// With a target of 2 the loss has no least value: training would lower it without end and without a message.
+TEST(BinaryCrossentropy, RefusesTargetsThatAreNoProbabilities) {
+  const Floats outputs = {0.5F, 0.5F, 0.5F, 0.5F};
+  for (const float wrong : {2.0F, -1.0F, std::nextafter(1.0F, 2.0F), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const BinaryCrossentropy& loss : {BinaryCrossentropy(), BinaryCrossentropy({.from_logits = true}),
+                                           BinaryCrossentropy({.label_smoothing = 0.1F})}) {
+      try {
+        loss.evaluate(outputs, Floats{0, 1, 1, wrong}, 2, 1, {});
+        ADD_FAILURE() << wrong << " was taken";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr("sample 1 of 2 has the target "), HasSubstr("numbers from 0 to 1")));
+      }
+    }
+  }
+  EXPECT_NO_THROW(BinaryCrossentropy().evaluate(outputs, Floats{0, 1, 0.25F, 1}, 2, 1, {}));
+}
+
 TEST(BinaryCrossentropy, StaysFiniteForHugeScores) {
   Floats gradient(2);
 

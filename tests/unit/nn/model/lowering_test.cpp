@@ -137,6 +137,14 @@ TEST(Lowering, RefusesALayerWhoseOutputsDifferInTrainingAndInference) {
               HasSubstr("in inference"));
 }
 
+TEST(Lowering, RefusesALayerThatAsksForAWeightInInferenceAlone) {
+  EXPECT_THAT(refusal_of_build([](LayerBuilder& builder, const Value& x) {
+                if (builder.is_training()) return std::vector<Value>{x};
+                return std::vector<Value>{x * builder.parameter("late", {4}, Initializer::ones())};
+              }),
+              HasSubstr("asks for the weight \"built/late\" in inference and not in training"));
+}
+
 TEST(Lowering, RefusesALayerWithoutAnOutput) {
   EXPECT_THAT(refusal_of_build([](LayerBuilder&, const Value&) { return std::vector<Value>(); }),
               HasSubstr("build() returned no value"));

@@ -307,7 +307,7 @@ TEST(Model, RefusesDescriptionsThatAreWrongWithTheLayerAndTheShapes) {
               HasSubstr("its kernel is [4, 3] in another call of the layer, but [1, 3] in this one"));
   EXPECT_THAT(refusal([&] { tower.call({image}, "tower"); }), HasSubstr("has shape [4], but it was called with"));
   EXPECT_THAT(refusal([&] { tower.call({x, x}, "tower"); }), HasSubstr("takes 1 inputs, not 2"));
-  EXPECT_THAT(refusal([&] { tower.call({x}, ""); }), HasSubstr("a layer's name has"));
+  EXPECT_THAT(refusal([&] { tower.call({x}, ""); }), HasSubstr("a name of a layer, a model or an output has"));
   EXPECT_THAT(refusal([&] {
                 Model(x, Dense{2, {.name = "a"}}(Dense{2, {.name = "a"}}(x)));
               }),

@@ -88,8 +88,8 @@ TEST(WrongModels, OfWrongOptionsNameTheLayerAndTheRange) {
        "Input needs", "extents", "not 0", extents},
       {"a sample without axes", [] { input(Shape{}); }, "Input needs", "the extents of a sample", "at least one",
        "at least one"},
-      {"a name with a space", [] { Dense(4, {.name = "my layer"}); }, "a layer's name", "letters, digits",
-       "unlike \"my layer\"", "letters, digits"},
+      {"a name with a space", [] { Dense(4, {.name = "my layer"}); }, "a name of a layer, a model or an output",
+       "letters, digits", "unlike \"my layer\"", "letters, digits"},
   });
 }
 
@@ -287,8 +287,8 @@ TEST(WrongModels, OfWrongGraphsNameTheInputOrLayer) {
        "has shape [4]", "called with [3]", "reshape the value"},
       {"another type for a nested model", [&] { tower.call({ids}, "tower"); }, "\"inner\" of model \"tower\"",
        "is of f32", "called with u8", "write cast(x, DType::f32)"},
-      {"a nested model without a name", [&] { tower.call({x}, ""); }, "a layer's name", "letters", "unlike \"\"",
-       "letters, digits"},
+      {"a nested model without a name", [&] { tower.call({x}, ""); }, "a name of a layer, a model or an output",
+       "letters", "unlike \"\"", "letters, digits"},
       {"more layers than a model has",
        [&] {
          Value y = x;
@@ -296,6 +296,8 @@ TEST(WrongModels, OfWrongGraphsNameTheInputOrLayer) {
          Model(x, y);
        },
        "a model", "at most 1024 layers", "not 1025", "one layer of your own"},
+      {"an infinite constant", [&] { Model(x, minimum(x, std::numeric_limits<float>::infinity())); },
+       "the constant inf", "outside of a layer", "cannot be written to files", "use a large number"},
       {"a graph for a chain", [&] { Sequential{Model(x, Add{}(relu(x), x))}; }, "the model", "follow one another",
        "is not a Sequential", "use it as a Model"},
   });

@@ -103,24 +103,24 @@ TEST_F(OtherHosts, ShowWhatTheirProcessesDo) {
   Heard heard;
   const auto process = start(1, 7, heard);
 
-  host(1).played(7).pulse = {.progress = 99,
-                             .phase = Phase::saving,
-                             .step = 12,
-                             .steps = 4,
-                             .step_time = nanoseconds(8),
-                             .background = {.number = 2, .bytes = 4096, .is_callback = true}};
-  run_until([&] { return process->step() == 12; }, "the sight");
+  host(1).played(7).heartbeat = {.progress = 99,
+                                 .phase = Phase::saving,
+                                 .step = 12,
+                                 .steps = 4,
+                                 .step_time = nanoseconds(8),
+                                 .background = {.number = 2, .bytes = 4096, .is_callback = true}};
+  run_until([&] { return process->step() == 12; }, "the status");
 
-  const Pulse pulse = process->pulse(7, 5);
-  EXPECT_EQ(pulse.member, 7);
-  EXPECT_EQ(pulse.progress, 99U);
-  EXPECT_EQ(pulse.phase, Phase::saving);
-  EXPECT_EQ(pulse.steps, 4U);
-  EXPECT_EQ(pulse.step_time, nanoseconds(8));
-  EXPECT_EQ(pulse.arrivals, 5U);
-  EXPECT_EQ(pulse.background.number, 2U);
-  EXPECT_EQ(pulse.background.bytes, 4096U);
-  EXPECT_TRUE(pulse.background.is_callback);
+  const Heartbeat heartbeat = process->heartbeat(7, 5);
+  EXPECT_EQ(heartbeat.member, 7);
+  EXPECT_EQ(heartbeat.progress, 99U);
+  EXPECT_EQ(heartbeat.phase, Phase::saving);
+  EXPECT_EQ(heartbeat.steps, 4U);
+  EXPECT_EQ(heartbeat.step_time, nanoseconds(8));
+  EXPECT_EQ(heartbeat.arrivals, 5U);
+  EXPECT_EQ(heartbeat.background.number, 2U);
+  EXPECT_EQ(heartbeat.background.bytes, 4096U);
+  EXPECT_TRUE(heartbeat.background.is_callback);
   const Load load = process->load(7, 3, 2);
   EXPECT_EQ(load.shards, 3);
   EXPECT_EQ(load.steps, 4U);
@@ -248,16 +248,16 @@ class ErringAgent : public PlayedHosts {
 };
 
 TEST_F(ErringAgent, IsGivenUpForMessagesThatCannotBe) {
-  const nlohmann::json sight = sight_message({.pulse = {.member = 7}});
-  nlohmann::json without_phase = sight;
-  nlohmann::json in_no_phase = sight;
+  const nlohmann::json status = status_message({.heartbeat = {.member = 7}});
+  nlohmann::json without_phase = status;
+  nlohmann::json in_no_phase = status;
   without_phase.erase("phase");
   in_no_phase["phase"] = 99;
   for (const nlohmann::json& message :
        {nlohmann::json{{"kind", "unknown"}, {"member", 7}}, nlohmann::json{{"kind", kSaid}},
         nlohmann::json{{"kind", kExited}, {"member", 7}, {"exit_code", "none"}, {"signal", 0}},
-        nlohmann::json{{"kind", kSights}, {"sights", {without_phase}}},
-        nlohmann::json{{"kind", kSights}, {"sights", {in_no_phase}}}, presence_message({})}) {
+        nlohmann::json{{"kind", kStatuses}, {"statuses", {without_phase}}},
+        nlohmann::json{{"kind", kStatuses}, {"statuses", {in_no_phase}}}, presence_message({})}) {
     agent_.reset();
     is_asked_ = false;
     is_closed_ = false;
@@ -289,7 +289,7 @@ TEST_F(ErringAgent, CannotSpeakOfProcessesThatTheHeadDoesNotKnow) {
 
   agent_->send({{"kind", kDied}, {"member", 7}});
   agent_->send(end_message({.member = -1}));
-  agent_->send({{"kind", kSights}, {"sights", {sight_message({.pulse = {.member = 1 << 30}})}}});
+  agent_->send({{"kind", kStatuses}, {"statuses", {status_message({.heartbeat = {.member = 1 << 30}})}}});
   Heard heard;
   const auto process = host(1).remote->start({.executable = "train", .member = 7}, heard.handlers());
   agent_->send({{"kind", kStarted}, {"member", 7}, {"pid", 8}, {"at", 0}});

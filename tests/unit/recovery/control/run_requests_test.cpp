@@ -42,7 +42,7 @@ class RunRequestsTest : public testing::Test {
   Json answer_;
   RunRequests requests_{{.max_replicas = 4,
                          .state = [this]() -> const State& { return state_; },
-                         .sights = [] { return std::map<int, Sight>(); },
+                         .member_statuses = [] { return std::map<int, MemberStatus>(); },
                          .restarts = [this]() -> const RestartCounts& { return restarts_; },
                          .scale =
                              [this](int replicas) {

@@ -67,12 +67,13 @@ TEST(SampleRate, IsZeroWithoutSteps) {
 
 TEST(RunStatus, ShowsWhatSupervisorAndLifePageKnowOfEachProcess) {
   RunStatus status({"cpu:0", "cpu:3"});
-  const std::map<int, Sight> sights = {{0, {.pid = 10, .step = 5, .phase = Phase::computing, .progress = 3}},
-                                       {1, {.pid = 11, .step = 6, .phase = Phase::updating, .progress = 3}}};
-  status.look(sights, kFirstLook);
+  const std::map<int, MemberStatus> member_statuses = {
+      {0, {.pid = 10, .step = 5, .phase = Phase::computing, .progress = 3}},
+      {1, {.pid = 11, .step = 6, .phase = Phase::updating, .progress = 3}}};
+  status.look(member_statuses, kFirstLook);
   const RestartCounts restarts{.all = 3, .by_rank = {{0, 1}, {1, 2}}};
 
-  const nlohmann::json body = status.describe(state_of(2), sights, restarts, kFirstLook + 2s);
+  const nlohmann::json body = status.describe(state_of(2), member_statuses, restarts, kFirstLook + 2s);
 
   EXPECT_EQ(body.at("phase"), "running");
   EXPECT_EQ(body.at("generation"), 4);
@@ -94,13 +95,13 @@ TEST(RunStatus, ShowsWhatSupervisorAndLifePageKnowOfEachProcess) {
 
 TEST(RunStatus, CountsTheTimeSinceTheProgressOfAProcess) {
   RunStatus status;
-  std::map<int, Sight> sights = {{0, {.progress = 1}}};
-  status.look(sights, kFirstLook);
-  status.look(sights, kFirstLook + 1s);
-  sights[0].progress = 2;
-  status.look(sights, kFirstLook + 3s);
+  std::map<int, MemberStatus> member_statuses = {{0, {.progress = 1}}};
+  status.look(member_statuses, kFirstLook);
+  status.look(member_statuses, kFirstLook + 1s);
+  member_statuses[0].progress = 2;
+  status.look(member_statuses, kFirstLook + 3s);
 
-  const nlohmann::json body = status.describe(state_of(1), sights, {}, kFirstLook + 4s);
+  const nlohmann::json body = status.describe(state_of(1), member_statuses, {}, kFirstLook + 4s);
 
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 1.0);
 }
@@ -109,30 +110,30 @@ TEST(RunStatus, ShowsNoRankForAProcessWithoutOne) {
   State state = state_of(1);
   state.members[0].rank = -1;
   RunStatus status;
-  const std::map<int, Sight> sights = {{0, {}}};
-  status.look(sights, kFirstLook);
+  const std::map<int, MemberStatus> member_statuses = {{0, {}}};
+  status.look(member_statuses, kFirstLook);
 
-  EXPECT_TRUE(status.describe(state, sights, {}, kFirstLook).at("members").at(0).at("rank").is_null());
+  EXPECT_TRUE(status.describe(state, member_statuses, {}, kFirstLook).at("members").at(0).at("rank").is_null());
 }
 
 TEST(RunStatus, ForgetsProcessesThatAreGone) {
   RunStatus status;
   status.look({{0, {.progress = 1}}}, kFirstLook);
   status.look({}, kFirstLook + 1s);
-  const std::map<int, Sight> sights = {{0, {.progress = 1}}};
-  status.look(sights, kFirstLook + 5s);
+  const std::map<int, MemberStatus> member_statuses = {{0, {.progress = 1}}};
+  status.look(member_statuses, kFirstLook + 5s);
 
-  const nlohmann::json body = status.describe(state_of(1), sights, {}, kFirstLook + 5s);
+  const nlohmann::json body = status.describe(state_of(1), member_statuses, {}, kFirstLook + 5s);
 
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 0.0);
 }
 
 TEST(RunStatus, ShowsHowManyShardsAProcessReports) {
   RunStatus status;
-  const std::map<int, Sight> sights = {{0, {.shards = 4}}, {1, {}}};
-  status.look(sights, kFirstLook);
+  const std::map<int, MemberStatus> member_statuses = {{0, {.shards = 4}}, {1, {}}};
+  status.look(member_statuses, kFirstLook);
 
-  const nlohmann::json body = status.describe(state_of(2), sights, {}, kFirstLook);
+  const nlohmann::json body = status.describe(state_of(2), member_statuses, {}, kFirstLook);
 
   EXPECT_EQ(body.at("members").at(0).at("shards"), 4);
   EXPECT_TRUE(body.at("members").at(1).at("shards").is_null());

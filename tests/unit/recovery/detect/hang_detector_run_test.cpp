@@ -90,7 +90,7 @@ class WatchedRun {
   std::optional<Hang> look_until(Nanoseconds end) {
     for (; next_look_ < end; next_look_ += kTick + world_.lateness(random_)) {
       now_ = next_look_;
-      if (std::optional<Hang> hang = detector_.look(pulses(), Moment(now_))) return hang;
+      if (std::optional<Hang> hang = detector_.look(heartbeats(), Moment(now_))) return hang;
     }
     return std::nullopt;
   }
@@ -101,31 +101,31 @@ class WatchedRun {
     return Nanoseconds(std::llround(static_cast<double>(time.count()) * world_.demand));
   }
 
-  std::vector<Pulse> pulses() const {
-    std::vector<Pulse> pulses;
-    for (int member = 0; member < kMembers; ++member) pulses.push_back(pulse(member));
-    return pulses;
+  std::vector<Heartbeat> heartbeats() const {
+    std::vector<Heartbeat> heartbeats;
+    for (int member = 0; member < kMembers; ++member) heartbeats.push_back(heartbeat(member));
+    return heartbeats;
   }
 
-  Pulse pulse(int member) const {
+  Heartbeat heartbeat(int member) const {
     const Nanoseconds time = now_ - start_;
     const auto steps = static_cast<std::uint64_t>(step_);
-    Pulse pulse{.member = member,
-                .progress = 10 * steps,
-                .phase = Phase::computing,
-                .step = step_,
-                .steps = steps,
-                .step_time = step_time_[member],
-                .arrivals = 2 * steps};
-    if (time < work_[member] || (member == hung_ && kind_ != HangKind::in_a_collective)) return pulse;
-    pulse.phase = Phase::waiting_for_peers;
-    ++pulse.progress;
-    if (member != hung_) ++pulse.arrivals;
-    if (hung_ >= 0 || time < slowest() + kReduce) return pulse;
-    pulse.phase = Phase::updating;
-    ++pulse.progress;
-    ++pulse.arrivals;
-    return pulse;
+    Heartbeat heartbeat{.member = member,
+                        .progress = 10 * steps,
+                        .phase = Phase::computing,
+                        .step = step_,
+                        .steps = steps,
+                        .step_time = step_time_[member],
+                        .arrivals = 2 * steps};
+    if (time < work_[member] || (member == hung_ && kind_ != HangKind::in_a_collective)) return heartbeat;
+    heartbeat.phase = Phase::waiting_for_peers;
+    ++heartbeat.progress;
+    if (member != hung_) ++heartbeat.arrivals;
+    if (hung_ >= 0 || time < slowest() + kReduce) return heartbeat;
+    heartbeat.phase = Phase::updating;
+    ++heartbeat.progress;
+    ++heartbeat.arrivals;
+    return heartbeat;
   }
 
   Nanoseconds demand_of(int member) const {

@@ -1,5 +1,5 @@
-// The hang detector's limits, one by one, with pulses and a clock that the test moves. hang_detector_run_test.cpp has
-// whole runs.
+// The hang detector's limits, one by one, with heartbeats and a clock that the test moves. hang_detector_run_test.cpp
+// has whole runs.
 
 #include "detect/hang_detector.h"
 
@@ -24,28 +24,28 @@ class HangDetectorTest : public testing::Test {
                            .cpu_demand = [this](int member) { return demand_[member]; },
                            .in_background = [this](int member) { return in_background_[member]; }}) {}
 
-  std::optional<Hang> look_for(std::chrono::milliseconds duration, const std::vector<Pulse>& pulses) {
-    std::optional<Hang> hang = detector_.look(pulses, now_);
-    for (const Moment end = now_ + duration; now_ < end && !hang;) hang = look_after(100ms, pulses);
+  std::optional<Hang> look_for(std::chrono::milliseconds duration, const std::vector<Heartbeat>& heartbeats) {
+    std::optional<Hang> hang = detector_.look(heartbeats, now_);
+    for (const Moment end = now_ + duration; now_ < end && !hang;) hang = look_after(100ms, heartbeats);
     return hang;
   }
 
-  std::optional<Hang> look_after(std::chrono::milliseconds duration, const std::vector<Pulse>& pulses) {
+  std::optional<Hang> look_after(std::chrono::milliseconds duration, const std::vector<Heartbeat>& heartbeats) {
     now_ += duration;
     for (const auto& [member, share] : running_) demand_[member] += duration * share / 100;
-    return detector_.look(pulses, now_);
+    return detector_.look(heartbeats, now_);
   }
 
   // Ends steps of 200 ms each, so that the limit of a step is 0.8 s + 3 * 0.2 s.
   void train(int steps) {
     for (int step = 0; step < steps; ++step) {
-      const Pulse pulse{.member = 0,
-                        .progress = static_cast<std::uint64_t>(step),
-                        .phase = Phase::computing,
-                        .step = step,
-                        .steps = static_cast<std::uint64_t>(step),
-                        .step_time = step * 200ms};
-      ASSERT_FALSE(look_after(200ms, {pulse}).has_value());
+      const Heartbeat heartbeat{.member = 0,
+                                .progress = static_cast<std::uint64_t>(step),
+                                .phase = Phase::computing,
+                                .step = step,
+                                .steps = static_cast<std::uint64_t>(step),
+                                .step_time = step * 200ms};
+      ASSERT_FALSE(look_after(200ms, {heartbeat}).has_value());
     }
   }
 
@@ -80,8 +80,8 @@ class PatientHangDetectorTest : public HangDetectorTest {
   PatientHangDetectorTest() : HangDetectorTest({.hang_after = 5min}) {}
 };
 
-// The pulse of a process that has made steps before.
-Pulse at(Phase phase, int member = 0, std::int64_t step = 12) {
+// The heartbeat of a process that has made steps before.
+Heartbeat at(Phase phase, int member = 0, std::int64_t step = 12) {
   return {.member = member, .progress = 1000, .phase = phase, .step = step, .steps = 100};
 }
 
@@ -112,10 +112,10 @@ TEST_F(HangDetectorTest, GrantsMoreTimeUntilTheFirstStepsOfTheRunAreTimed) {
 
 TEST_F(HangDetectorTest, GrantsMoreTimeToTheFirstStepOfAProcess) {
   train(20);
-  const std::vector<Pulse> pulses{{.member = 7, .phase = Phase::computing, .step = 20}};
+  const std::vector<Heartbeat> heartbeats{{.member = 7, .phase = Phase::computing, .step = 20}};
 
-  EXPECT_FALSE(look_for(59'900ms, pulses).has_value());
-  EXPECT_TRUE(look_for(100ms, pulses).has_value());
+  EXPECT_FALSE(look_for(59'900ms, heartbeats).has_value());
+  EXPECT_TRUE(look_for(100ms, heartbeats).has_value());
 }
 
 TEST_F(HangDetectorTest, DoesNotTimeTheFirstStepOfAProcess) {
@@ -131,10 +131,10 @@ TEST_F(HangDetectorTest, GrantsWhatThePhaseNeeds) {
   for (const auto& [phase, limit] :
        {std::pair(Phase::starting, 120s), std::pair(Phase::evaluating, 30s), std::pair(Phase::saving, 30s),
         std::pair(Phase::callbacks, 600s), std::pair(Phase::reading_data, 30s), std::pair(Phase::regrouping, 60s)}) {
-    Pulse pulse = at(phase);
-    pulse.progress += static_cast<std::uint64_t>(phase);
-    EXPECT_FALSE(look_for(limit - 100ms, {pulse}).has_value()) << to_string(phase);
-    EXPECT_TRUE(look_for(100ms, {pulse}).has_value()) << to_string(phase);
+    Heartbeat heartbeat = at(phase);
+    heartbeat.progress += static_cast<std::uint64_t>(phase);
+    EXPECT_FALSE(look_for(limit - 100ms, {heartbeat}).has_value()) << to_string(phase);
+    EXPECT_TRUE(look_for(100ms, {heartbeat}).has_value()) << to_string(phase);
   }
 }
 
@@ -223,7 +223,7 @@ TEST_F(HangDetectorTest, AsksNothingAboutReplicasThatMakeProgress) {
 
   for (std::uint64_t progress = 0; progress < 100; ++progress) {
     now_ += 100ms;
-    detector.look(std::vector<Pulse>{{.progress = progress / 2, .phase = Phase::computing}}, now_);
+    detector.look(std::vector<Heartbeat>{{.progress = progress / 2, .phase = Phase::computing}}, now_);
   }
 
   EXPECT_EQ(questions, 0);
@@ -231,14 +231,14 @@ TEST_F(HangDetectorTest, AsksNothingAboutReplicasThatMakeProgress) {
 
 TEST_F(HangDetectorTest, NamesTheReplicaThatHasComeLeastFarInACollective) {
   train(20);
-  std::vector<Pulse> pulses{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1),
-                            at(Phase::waiting_for_peers, 2)};
-  pulses[0].arrivals = 9;
-  pulses[1].arrivals = 8;
-  pulses[2].arrivals = 9;
+  std::vector<Heartbeat> heartbeats{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1),
+                                    at(Phase::waiting_for_peers, 2)};
+  heartbeats[0].arrivals = 9;
+  heartbeats[1].arrivals = 8;
+  heartbeats[2].arrivals = 9;
 
-  EXPECT_FALSE(look_for(1300ms, pulses).has_value());
-  const std::optional<Hang> hang = look_for(100ms, pulses);
+  EXPECT_FALSE(look_for(1300ms, heartbeats).has_value());
+  const std::optional<Hang> hang = look_for(100ms, heartbeats);
 
   ASSERT_TRUE(hang.has_value());
   EXPECT_EQ(hang->member, 1);
@@ -247,30 +247,30 @@ TEST_F(HangDetectorTest, NamesTheReplicaThatHasComeLeastFarInACollective) {
 
 TEST_F(HangDetectorTest, DoesNotNameAReplicaWhosePeersArrivedAMomentAgo) {
   train(20);
-  std::vector<Pulse> pulses{at(Phase::saving, 0), at(Phase::waiting_for_peers, 1)};
-  pulses[1].arrivals = 1;
-  look_for(20s, pulses);
+  std::vector<Heartbeat> heartbeats{at(Phase::saving, 0), at(Phase::waiting_for_peers, 1)};
+  heartbeats[1].arrivals = 1;
+  look_for(20s, heartbeats);
 
-  pulses[0] = at(Phase::waiting_for_peers, 0);
-  pulses[0].arrivals = 2;
-  ++pulses[0].progress;
+  heartbeats[0] = at(Phase::waiting_for_peers, 0);
+  heartbeats[0].arrivals = 2;
+  ++heartbeats[0].progress;
 
-  EXPECT_FALSE(look_after(100ms, pulses).has_value());
+  EXPECT_FALSE(look_after(100ms, heartbeats).has_value());
 }
 
 TEST_F(HangDetectorTest, NamesAnyReplicaWhenAllWaitEquallyFarForAMinute) {
   train(20);
-  const std::vector<Pulse> pulses{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1)};
+  const std::vector<Heartbeat> heartbeats{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1)};
 
-  EXPECT_FALSE(look_for(59'900ms, pulses).has_value());
-  EXPECT_TRUE(look_for(100ms, pulses).has_value());
+  EXPECT_FALSE(look_for(59'900ms, heartbeats).has_value());
+  EXPECT_TRUE(look_for(100ms, heartbeats).has_value());
 }
 
 TEST_F(HangDetectorTest, LetsPeersWaitForAReplicaThatMakesProgress) {
   for (std::uint64_t progress = 1; progress < 10; ++progress) {
-    const std::vector<Pulse> pulses{{.member = 0, .phase = Phase::waiting_for_peers},
-                                    {.member = 1, .progress = progress, .phase = Phase::saving}};
-    EXPECT_FALSE(look_for(20s, pulses).has_value());
+    const std::vector<Heartbeat> heartbeats{{.member = 0, .phase = Phase::waiting_for_peers},
+                                            {.member = 1, .progress = progress, .phase = Phase::saving}};
+    EXPECT_FALSE(look_for(20s, heartbeats).has_value());
   }
 }
 
@@ -285,10 +285,10 @@ TEST_F(HangDetectorTest, NamesTheReplicaThatHasHungLongest) {
 }
 
 TEST_F(HangDetectorTest, DoesNotCountTheTimeInWhichTheMachineSlept) {
-  const std::vector<Pulse> pulses{at(Phase::saving)};
-  look_for(29s, pulses);
+  const std::vector<Heartbeat> heartbeats{at(Phase::saving)};
+  look_for(29s, heartbeats);
 
-  EXPECT_FALSE(look_after(8h, pulses).has_value());
+  EXPECT_FALSE(look_after(8h, heartbeats).has_value());
 }
 
 TEST_F(HangDetectorTest, GrantsMoreTimeAfterALateLook) {
@@ -303,10 +303,10 @@ TEST_F(HangDetectorTest, TrustsItsLimitsAgainSomeTimeAfterALateLook) {
   train(20);
   look_after(8h, {at(Phase::saving)});
   look_for(20s, {at(Phase::saving)});
-  Pulse pulse = at(Phase::computing);
-  ++pulse.progress;
+  Heartbeat heartbeat = at(Phase::computing);
+  ++heartbeat.progress;
 
-  EXPECT_TRUE(look_for(1400ms, {pulse}).has_value());
+  EXPECT_TRUE(look_for(1400ms, {heartbeat}).has_value());
 }
 
 // The progress of training does not show that the savepoint writer makes progress.
@@ -332,11 +332,12 @@ TEST_F(HangDetectorTest, NamesTheReplicaWhoseSavepointHangsWhileItTrains) {
 
 TEST_F(HangDetectorTest, GrantsBackgroundWorkTheTimeOfItsBytesOnASlowDisk) {
   in_background_[0] = "fsync of run/savepoint";
-  const Pulse pulse{
+  const Heartbeat heartbeat{
       .member = 0, .phase = Phase::waiting_for_peers, .background = {.number = 1, .bytes = std::uint64_t{400} << 20}};
 
-  EXPECT_FALSE(look_for(129'900ms, {pulse, {.member = 1, .progress = 1, .phase = Phase::callbacks}}).has_value());
-  const std::optional<Hang> hang = look_for(100ms, {pulse, {.member = 1, .progress = 1, .phase = Phase::callbacks}});
+  EXPECT_FALSE(look_for(129'900ms, {heartbeat, {.member = 1, .progress = 1, .phase = Phase::callbacks}}).has_value());
+  const std::optional<Hang> hang =
+      look_for(100ms, {heartbeat, {.member = 1, .progress = 1, .phase = Phase::callbacks}});
 
   ASSERT_TRUE(hang.has_value());
   EXPECT_EQ(hang->member, 0);
@@ -345,8 +346,8 @@ TEST_F(HangDetectorTest, GrantsBackgroundWorkTheTimeOfItsBytesOnASlowDisk) {
 
 TEST_F(HangDetectorTest, StartsAgainWithEachPieceOfBackgroundWork) {
   for (std::uint64_t number = 1; number < 10; ++number) {
-    const Pulse pulse{.progress = number, .phase = Phase::callbacks, .background = {.number = number}};
-    EXPECT_FALSE(look_for(29s, {pulse}).has_value());
+    const Heartbeat heartbeat{.progress = number, .phase = Phase::callbacks, .background = {.number = number}};
+    EXPECT_FALSE(look_for(29s, {heartbeat}).has_value());
   }
   EXPECT_FALSE(look_for(100s, {{.progress = 10, .phase = Phase::callbacks}}).has_value());
 }
@@ -415,11 +416,11 @@ TEST_F(PatientHangDetectorTest, GrantsEveryPhaseExceptTheStartTheUsersLimit) {
   for (const Phase phase :
        {Phase::computing, Phase::evaluating, Phase::saving, Phase::callbacks, Phase::finishing, Phase::regrouping}) {
     SCOPED_TRACE(to_string(phase));
-    Pulse pulse = at(phase);
-    pulse.progress += static_cast<std::uint64_t>(phase);
+    Heartbeat heartbeat = at(phase);
+    heartbeat.progress += static_cast<std::uint64_t>(phase);
 
-    EXPECT_FALSE(look_for(299'900ms, {pulse}).has_value());
-    EXPECT_TRUE(look_for(100ms, {pulse}).has_value());
+    EXPECT_FALSE(look_for(299'900ms, {heartbeat}).has_value());
+    EXPECT_TRUE(look_for(100ms, {heartbeat}).has_value());
   }
 }
 
@@ -455,10 +456,10 @@ TEST_F(CappedHangDetectorTest, GrantsARunningReplicaTheUsersLimit) {
 }
 
 TEST_F(CappedHangDetectorTest, LetsAllWaitForEachOtherTwiceAsLong) {
-  const std::vector<Pulse> pulses{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1)};
+  const std::vector<Heartbeat> heartbeats{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1)};
 
-  EXPECT_FALSE(look_for(19'900ms, pulses).has_value());
-  EXPECT_TRUE(look_for(100ms, pulses).has_value());
+  EXPECT_FALSE(look_for(19'900ms, heartbeats).has_value());
+  EXPECT_TRUE(look_for(100ms, heartbeats).has_value());
 }
 
 TEST_F(HangDetectorTest, ReturnsNothingWithoutReplicas) {
@@ -468,8 +469,9 @@ TEST_F(HangDetectorTest, ReturnsNothingWithoutReplicas) {
 // Survivors compute the shards of lost replicas, too.
 TEST_F(HangDetectorTest, GrantsAStepMoreTimeForMoreRounds) {
   train(20);
-  const Pulse pulse{.member = 0, .progress = 20, .phase = Phase::computing, .step = 20, .steps = 20, .step_time = 4s};
-  Pulse of_four = pulse;
+  const Heartbeat heartbeat{
+      .member = 0, .progress = 20, .phase = Phase::computing, .step = 20, .steps = 20, .step_time = 4s};
+  Heartbeat of_four = heartbeat;
   of_four.rounds = 4;
 
   EXPECT_FALSE(look_for(3s, {of_four}).has_value());
@@ -479,10 +481,10 @@ TEST_F(HangDetectorTest, GrantsAStepMoreTimeForMoreRounds) {
 // The survivor waits for the newcomer inside NCCL, where its wait cannot be seen.
 TEST_F(HangDetectorTest, NamesTheNewcomerAndNotTheSurvivorThatConnectsWithIt) {
   train(20);
-  const std::vector<Pulse> pulses{at(Phase::regrouping, 0),
-                                  {.member = 1, .phase = Phase::starting, .is_joining = true}};
+  const std::vector<Heartbeat> heartbeats{at(Phase::regrouping, 0),
+                                          {.member = 1, .phase = Phase::starting, .is_joining = true}};
 
-  const std::optional<Hang> hang = look_for(200s, pulses);
+  const std::optional<Hang> hang = look_for(200s, heartbeats);
 
   ASSERT_TRUE(hang.has_value());
   EXPECT_EQ(hang->member, 1);

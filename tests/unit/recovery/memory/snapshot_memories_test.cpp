@@ -77,6 +77,17 @@ TEST(SnapshotMemories, GiveTheNewestByStepFromAnyWriter) {
   EXPECT_EQ(newest_step(memories), 9);
 }
 
+// A program that fails before its first snapshot, again and again.
+TEST(SnapshotMemories, StayFewWhateverWritersDie) {
+  SnapshotMemories memories;
+  MemorySnapshots first = new_writer(memories);
+  write(first, 5);
+  for (int writer = 0; writer < 300; ++writer) new_writer(memories);
+
+  EXPECT_LE(memories.read_only_descriptors().size(), 8U);
+  EXPECT_EQ(newest_step(memories), 5);
+}
+
 TEST(SnapshotMemories, KeepTheMemoryOfTheOnlyWriter) {
   SnapshotMemories memories;
   MemorySnapshots writer = new_writer(memories);

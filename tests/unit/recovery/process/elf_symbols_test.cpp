@@ -97,6 +97,16 @@ TEST_F(ElfFileTest, FindsTheFunctionOfAByteOfTheFile) {
   EXPECT_EQ(found[3].function, "") << "after the end of the file";
 }
 
+// The demangler reads "f" as the code of the type float.
+TEST_F(ElfFileTest, LeavesTheNameOfAFunctionOfC) {
+  std::vector<char> bytes = small_program();
+  std::memcpy(bytes.data() + 0x341, "f", 2);
+  const std::optional<ElfFile> file = file_with(bytes);
+  ASSERT_TRUE(file.has_value());
+
+  EXPECT_EQ(file->find(std::array<std::uint64_t, 1>{0x110}, Deadline::after(kTimeToLook))[0].function, "f");
+}
+
 TEST_F(ElfFileTest, StopsAtTheDeadline) {
   const std::optional<ElfFile> file = file_with(small_program());
   ASSERT_TRUE(file.has_value());

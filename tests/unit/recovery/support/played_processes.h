@@ -28,7 +28,7 @@ struct Played {
   bool is_dropped = false;
   std::optional<Error> failure{};  // of sending
   // What it shows.
-  Pulse pulse{};
+  Heartbeat heartbeat{};
   std::optional<Crash> crash{};
 
   // It says something.
@@ -55,20 +55,20 @@ class PlayedProcess final : public ReplicaProcess {
   bool has_joined() const override { return true; }
   int pid() const override { return 1000 + played_.program.member; }
   std::time_t started() const override { return 0; }
-  std::int64_t step() const override { return played_.pulse.step; }
+  std::int64_t step() const override { return played_.heartbeat.step; }
   JoinState join_state() const override { return JoinState::in_steps; }
   std::uint64_t samples() const override { return 17; }
-  Pulse pulse(int member, std::uint64_t arrivals) const override {
-    Pulse pulse = played_.pulse;
-    pulse.member = member;
-    pulse.arrivals = arrivals;
-    return pulse;
+  Heartbeat heartbeat(int member, std::uint64_t arrivals) const override {
+    Heartbeat heartbeat = played_.heartbeat;
+    heartbeat.member = member;
+    heartbeat.arrivals = arrivals;
+    return heartbeat;
   }
   Load load(int member, int shards, int at_once) const override {
     return {.member = member,
             .shards = shards,
             .at_once = at_once,
-            .steps = played_.pulse.steps,
+            .steps = played_.heartbeat.steps,
             .computing = std::chrono::nanoseconds(5),
             .waiting = std::chrono::nanoseconds(6)};
   }

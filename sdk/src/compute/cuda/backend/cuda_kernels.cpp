@@ -3,7 +3,8 @@
 
 #include "compute/cuda/backend/cuda_kernels.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -15,34 +16,35 @@
 #include "compute/cuda/kernels/cuda_optimizers.h"
 #include "compute/cuda/runtime/cuda_arrays.h"
 #include "compute/cuda/runtime/cuda_error.h"
+#include "compute/label_problems.h"
 #include "core/sample_error.h"
 
 namespace holdfast::compute {
 namespace {
 
-constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
+// A model with more outputs that differ has its last ones described as one of them.
+constexpr std::size_t kMostChecked = 32;
 
-SampleError bad_label_error(BadLabel word, std::int64_t rows, std::int64_t classes) {
+SampleError bad_label_error(BadLabel word, const LossShape& shape) {
   const auto label = std::bit_cast<float>(static_cast<std::uint32_t>(word));
   // The row is in the upper half, so the smallest word is that of the first bad row.
-  return SampleError(
-      static_cast<std::int64_t>(word >> 32), rows,
-      fmt::format("has the class label {}; the model has {} classes, so labels are the whole numbers 0 to {}", label,
-                  classes, classes - 1));
+  return SampleError(static_cast<std::int64_t>(word >> 32), shape.first_row + shape.rows,
+                     shape.kind == LossKind::binary_crossentropy ? problem_of_probability(label)
+                                                                 : problem_of_class_label(label, shape.outputs));
 }
 
 }  // namespace
 
 struct CudaKernels::Workspace {
   SumWorkspace sums;
-  BadLabel bad_label;
+  BadLabel bad_labels[kMostChecked];
 };
 
 CudaKernels::CudaKernels(MemorySpace& memory, cudaStream_t stream)
     : memory_(memory), stream_(stream), workspace_(memory.allocate(sizeof(Workspace) / sizeof(float))) {
   // A memory space gives out floats.
   static_assert(sizeof(Workspace) % sizeof(float) == 0);
-  forget_bad_label();
+  forget_bad_labels();
 }
 
 CudaKernels::~CudaKernels() = default;
@@ -51,22 +53,31 @@ CudaKernels::Workspace* CudaKernels::workspace() const {
   return reinterpret_cast<Workspace*>(workspace_.get());
 }
 
-void CudaKernels::forget_bad_label() {
+void CudaKernels::forget_bad_labels() {
   static_assert(kNoBadLabel == std::numeric_limits<BadLabel>::max());
-  // All ones are the largest word, which a minimum over samples never keeps.
-  check_cuda(cudaMemsetAsync(&workspace()->bad_label, 0xFF, sizeof(BadLabel), stream_), "cudaMemsetAsync");
+  // All ones are the largest word, which a minimum over rows never keeps.
+  check_cuda(cudaMemsetAsync(workspace()->bad_labels, 0xFF, sizeof(Workspace::bad_labels), stream_), "cudaMemsetAsync");
+}
+
+std::size_t CudaKernels::place_of_labels(const LossShape& shape) {
+  const auto found = std::ranges::find_if(checked_, [&](const LossShape& checked) {
+    return checked.kind == shape.kind && checked.outputs == shape.outputs;
+  });
+  const auto place = static_cast<std::size_t>(found - checked_.begin());
+  if (found != checked_.end() || place == kMostChecked) {
+    checked_[std::min(place, kMostChecked - 1)] = shape;
+    return std::min(place, kMostChecked - 1);
+  }
+  checked_.push_back(shape);
+  return place;
 }
 
 void CudaKernels::loss(const LossShape& shape, const RowArrays& arrays, float scale, float* gradient, float* sum) {
   // The row's number has 32 bits in the word of a bad label.
   HOLDFAST_ASSERT(shape.rows >= 1 && shape.outputs >= 1 &&
                   shape.first_row + shape.rows < std::numeric_limits<std::uint32_t>::max());
-  // For the sentence of check(), which comes later than the loss and knows nothing of it.
-  if (shape.kind == LossKind::sparse_categorical_crossentropy) {
-    rows_ = shape.first_row + shape.rows;
-    classes_ = shape.outputs;
-  }
-  queue_loss(shape, {arrays, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
+  queue_loss(shape, {arrays, gradient, sum}, scale, &workspace()->sums,
+             &workspace()->bad_labels[place_of_labels(shape)], stream_);
 }
 
 void CudaKernels::metric(const MetricShape& shape, const RowArrays& arrays, float* sum) {
@@ -110,13 +121,16 @@ void CudaKernels::clear(std::span<const Gap> gaps, float* arena) {
 
 void CudaKernels::check() {
   // The memory space copies floats, but does not change their bits.
-  float bits[kFloatsOfLabel] = {};
-  memory_.copy_to_host({reinterpret_cast<const float*>(&workspace()->bad_label), kFloatsOfLabel}, bits);
-  BadLabel word = kNoBadLabel;
-  std::memcpy(&word, bits, sizeof(word));
-  if (word == kNoBadLabel) return;
-  forget_bad_label();
-  throw bad_label_error(word, rows_, classes_);
+  constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
+  std::array<float, kMostChecked * kFloatsOfLabel> bits{};
+  memory_.copy_to_host({reinterpret_cast<const float*>(workspace()->bad_labels), bits.size()}, bits);
+  std::array<BadLabel, kMostChecked> words{};
+  std::memcpy(words.data(), bits.data(), sizeof(words));
+  for (std::size_t place = 0; place < checked_.size(); ++place) {
+    if (words[place] == kNoBadLabel) continue;
+    forget_bad_labels();
+    throw bad_label_error(words[place], checked_[place]);
+  }
 }
 
 }  // namespace holdfast::compute

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <vector>
 
 #include "compute/device_kernels.h"
 #include "holdfast/core/memory_space.h"
@@ -37,14 +38,15 @@ class CudaKernels final : public DeviceKernels {
   struct Workspace;
 
   Workspace* workspace() const;
-  void forget_bad_label();
+  void forget_bad_labels();
+  // Where a loss of this shape reports bad labels.
+  std::size_t place_of_labels(const LossShape& shape);
 
   MemorySpace& memory_;
   const cudaStream_t stream_;
   const std::shared_ptr<float[]> workspace_;
-  // Rows and classes of the last loss with class labels.
-  std::int64_t rows_ = 0;
-  std::int64_t classes_ = 0;
+  // One for each kind and number of outputs, for the sentence of check(), which comes later than the loss.
+  std::vector<LossShape> checked_;
 };
 
 }  // namespace holdfast::compute

@@ -1,7 +1,7 @@
 // Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of arithmetic/crossentropy.h.
 // A row of classes is computed by a warp or a block, and samples are added in double in one order. A label that is not
-// a class gives a NaN and is reported through `bad_label`, because a kernel cannot throw. See
-// docs/decisions/devices.md.
+// a class, or a target that is no probability, gives a NaN and is reported through `bad_label`, because a kernel cannot
+// throw. See docs/decisions/devices.md.
 
 #include <cmath>
 
@@ -75,6 +75,11 @@ __device__ double sum_of(Group group, const Row& row) {
   return group.sum(sum);
 }
 
+// The row is in the upper half of the word, so the first bad row wins whatever the order of blocks is.
+__device__ void report(BadLabel* bad_label, std::int64_t row, float label) {
+  atomicMin(bad_label, static_cast<BadLabel>(row) << 32 | __float_as_uint(label));
+}
+
 struct SparseRows : Rows {
   BadLabel* bad_label;
   std::int64_t first_row;
@@ -82,9 +87,7 @@ struct SparseRows : Rows {
   // A bad label is never used as an index.
   template <class Group>
   __device__ double refuse(Group group, std::int64_t index, float label) const {
-    const BadLabel word = static_cast<BadLabel>(first_row + index) << 32 | __float_as_uint(label);
-    // The sample is in the upper half of the word, so the first bad sample wins whatever the order of blocks is.
-    if (group.rank() == 0) atomicMin(bad_label, word);
+    if (group.rank() == 0) report(bad_label, first_row + index, label);
     write_gradient(group, row(index), [](std::int64_t, float) { return 0.0F; });
     return NAN;
   }
@@ -186,17 +189,31 @@ struct CategoricalProbabilities : Rows {
   }
 };
 
-struct BinaryLogit {
+// Where targets that are no probabilities go.
+struct BinaryTargets {
+  BadLabel* bad_label;
+  std::int64_t first_row;
+  std::int64_t outputs;  // of a row
+
+  __device__ bool takes(std::int64_t index, float target) const {
+    if (is_probability(target)) return true;
+    report(bad_label, first_row + index / outputs, target);
+    return false;
+  }
+};
+
+struct BinaryLogit : BinaryTargets {
   __device__ ElementLoss operator()(float output, float target) const { return binary_loss_of_logit(output, target); }
 };
 
-struct BinaryProbability {
+struct BinaryProbability : BinaryTargets {
   __device__ ElementLoss operator()(float output, float target) const {
     return binary_loss_of_probability(output, target);
   }
 };
 
 struct SquaredError {
+  __device__ bool takes(std::int64_t, float) const { return true; }
   __device__ ElementLoss operator()(float output, float target) const { return squared_error(output, target); }
 };
 
@@ -226,6 +243,10 @@ struct Elements {
   Element element;
 
   __device__ double operator()(std::int64_t index, const OutputAndTarget& at) const {
+    if (!element.takes(index, at.target)) {
+      if (gradient != nullptr) gradient[index] = 0;
+      return NAN;
+    }
     const ElementLoss result = element(at.output, at.target);
     if (gradient != nullptr) gradient[index] = factor * result.gradient;
     return result.loss;
@@ -290,13 +311,15 @@ void queue_categorical(const LossShape& shape, const Rows& rows, SumWorkspace* w
 }
 
 void queue_binary(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
-                  cudaStream_t stream) {
+                  BadLabel* bad_label, cudaStream_t stream) {
   // A sample's loss is the mean over its outputs.
   const float factor = scale / static_cast<float>(shape.outputs);
+  const BinaryTargets targets = {bad_label, shape.first_row, shape.outputs};
   if (shape.from_logits) {
-    return queue_elements("binary_crossentropy of logits", BinaryLogit{}, shape, arrays, factor, workspace, stream);
+    return queue_elements("binary_crossentropy of logits", BinaryLogit{targets}, shape, arrays, factor, workspace,
+                          stream);
   }
-  queue_elements("binary_crossentropy", BinaryProbability{}, shape, arrays, factor, workspace, stream);
+  queue_elements("binary_crossentropy", BinaryProbability{targets}, shape, arrays, factor, workspace, stream);
 }
 
 }  // namespace
@@ -312,7 +335,7 @@ void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, S
     case LossKind::categorical_crossentropy:
       return queue_categorical(shape, rows, workspace, stream);
     case LossKind::binary_crossentropy:
-      return queue_binary(shape, arrays, scale, workspace, stream);
+      return queue_binary(shape, arrays, scale, workspace, bad_label, stream);
     case LossKind::mean_squared_error:
       // The derivative of a square, and the mean over outputs, in one factor.
       const auto factor = static_cast<float>(2.0 * scale / static_cast<double>(shape.outputs));

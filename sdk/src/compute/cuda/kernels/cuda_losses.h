@@ -12,8 +12,9 @@
 
 namespace holdfast::compute {
 
-// The first sample with a label that does not exist. The upper half of the word is the sample's number, the lower half
-// the label's bits, so the smallest word is that of the first sample. In device memory.
+// The first row with a label that does not exist, or with a target that is no probability. The upper half of the word
+// is the row's number, the lower half the bits of label or target, so the smallest word is that of the first row. In
+// device memory.
 using BadLabel = unsigned long long;
 inline constexpr BadLabel kNoBadLabel = ~BadLabel{0};
 
@@ -22,7 +23,7 @@ struct LossArrays : RowArrays {
   float* sum;
 };
 
-// A sample with a bad label is recorded in *bad_label and gets no gradient. The sum of losses is NaN then.
+// A row with a bad label is recorded in *bad_label and gets no gradient for it. The sum of losses is NaN then.
 void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
                 BadLabel* bad_label, cudaStream_t stream);
 

@@ -264,7 +264,7 @@ void OutputSums::check_labels(std::int64_t samples) {
     for (std::size_t output = 0; output < evaluation_.outputs().size(); ++output) {
       compute::LossShape kernel;
       const Loss& loss = *evaluation_.loss(output).get();
-      if (!loss.describe_kernel(kernel) || kernel.kind != compute::LossKind::sparse_categorical_crossentropy) continue;
+      if (!loss.describe_kernel(kernel) || !compute::checks_targets(kernel.kind)) continue;
       const std::size_t axes = loss.position_axes(evaluation_.outputs()[output].spec.shape);
       const Rows rows = rows_of(evaluation_, {.samples = samples}, output, axes);
       if (found && found->count() != rows.count()) {

@@ -74,7 +74,7 @@ class OutputSums {
   void run_tile(const Shard& shard, const Tile& tile);
   void end_tiles(const Shard& shard, float* sums);
 
-  // Throws SampleError if a loss on a device met a class label that does not exist, in a shard of so many samples.
+  // Throws SampleError if a loss on a device met a target that no sample can have, in a shard of so many samples.
   void check_labels(std::int64_t samples);
 
   // Backend::repeat() for parts that call run(). What the host computes for a device cannot be recorded: it needs the

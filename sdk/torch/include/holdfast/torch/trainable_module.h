@@ -40,8 +40,12 @@ struct ModuleKind {
   // The module of a handle.
   static std::shared_ptr<M> pointer(const Handle& handle) { return handle; }
 };
+// A class that TORCH_MODULE made.
 template <typename H>
-requires std::derived_from<H, ::torch::nn::ModuleHolder<typename H::ContainedType>>
+concept ModuleHolder = std::derived_from<H, ::torch::nn::ModuleHolder<typename H::ContainedType>>;
+
+// The same for a holder.
+template <ModuleHolder H>
 struct ModuleKind<H> {
   using Module = typename H::ContainedType;  // what functions get
   using Handle = H;                          // what a factory returns

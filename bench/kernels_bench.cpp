@@ -1,13 +1,22 @@
-// Times our own loops on one thread and on all cores at once, for each instruction set of the machine, next to a copy
-// of memory. The counter of bytes a second counts what a loop must read and write; its ratio to that of Copy on as many
-// threads is the rate that docs/measurements.md gives. Cores share the memory, so a copy on all of them is slower on
-// each. Former* are loops as they were before, with the functions of the C library.
+// Times our own loops on one thread and on all cores at once, for each instruction set of the machine, in turns with a
+// copy of memory: after each call of a loop, memcpy copies an array of the same size on as many threads. All times are
+// of processors, so that other work on them counts for little.
+//
+//   bytes_per_second  what a loop must read and write at least, once for each pass over memory that it makes
+//   of_memcpy         the median of the turns' ratios of such rates. memcpy's counts both what it reads and writes.
+//
+// Cores share the memory, so a copy on all of them is slower on each. Former* are loops as they were before, with the
+// functions of the C library.
 
 #include <benchmark/benchmark.h>
 
+#include <time.h>
+
 #include <algorithm>
+#include <barrier>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
@@ -41,6 +50,7 @@ struct Arrays {
   std::vector<float> b = normal_floats(2);
   std::vector<float> c = std::vector<float>(kFloats, 0.5F);
   std::vector<float> d = std::vector<float>(kFloats, 0.5F);
+  std::vector<float> copied = std::vector<float>(kFloats, 0.5F);
   std::vector<float> columns = std::vector<float>(kColumns, 1.0F);
   std::vector<float> sums = std::vector<float>(kColumns);
   std::vector<float> more_sums = std::vector<float>(kColumns);
@@ -196,11 +206,13 @@ void Copy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kFloats * 2 * static_cast<std::int64_t>(sizeof(float)));
 }
 
-// On one thread, and on each core at once.
-void set_threads(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Threads(1);
+// One thread, and one on each core.
+std::vector<int> thread_counts() {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (cores > 1) benchmark->Threads(cores);
+  return cores > 1 ? std::vector{1, cores} : std::vector{1};
+}
+void set_threads(benchmark::internal::Benchmark* benchmark) {
+  for (const int threads : thread_counts()) benchmark->Threads(threads);
 }
 BENCHMARK(Copy)->Apply(set_threads);
 
@@ -223,17 +235,49 @@ float former_gelu(float x) {
 BENCHMARK(Former<former_tanh>)->Name("FormerTanh");
 BENCHMARK(Former<former_gelu>)->Name("FormerGelu");
 
+double processor_seconds(const auto& work) {
+  const auto now = [] {
+    timespec time = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+
+// Threads run the loop together, then copy together, so that they share the memory in both.
+void run_in_turns(benchmark::State& state, InstructionSet set, const Case& each, std::barrier<>& together) {
+  force_instruction_set(set);
+  Arrays& of = arrays();
+  each.run(vector_kernels(), of);  // makes what is made once
+  std::vector<double> ratios;
+  for (auto _ : state) {
+    together.arrive_and_wait();
+    const double seconds = processor_seconds([&] { each.run(vector_kernels(), of); });
+    together.arrive_and_wait();
+    const double of_copy = processor_seconds([&] {
+      std::memcpy(of.copied.data(), of.a.data(), kFloats * sizeof(float));
+      benchmark::ClobberMemory();
+    });
+    ratios.push_back(each.floats / seconds / (2 / of_copy));
+    state.SetIterationTime(seconds);
+  }
+  std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2), ratios.end());
+  state.counters["of_memcpy"] = {ratios[ratios.size() / 2], benchmark::Counter::kAvgThreads};
+  state.SetBytesProcessed(state.iterations() * kFloats * each.floats * static_cast<std::int64_t>(sizeof(float)));
+}
+
 void register_cases() {
   for (const InstructionSet set : supported_instruction_sets()) {
     for (const Case& each : kCases) {
       const std::string name = std::string(each.name) + "/" + std::string(name_of(set));
-      const auto run = [set, &each](benchmark::State& state) {
-        force_instruction_set(set);
-        each.run(vector_kernels(), arrays());  // makes what is made once
-        for (auto _ : state) each.run(vector_kernels(), arrays());
-        state.SetBytesProcessed(state.iterations() * kFloats * each.floats * static_cast<std::int64_t>(sizeof(float)));
-      };
-      benchmark::RegisterBenchmark(name.c_str(), run)->Apply(set_threads);
+      for (const int threads : thread_counts()) {
+        const auto run = [set, &each, together = std::make_shared<std::barrier<>>(threads)](benchmark::State& state) {
+          run_in_turns(state, set, each, *together);
+        };
+        benchmark::RegisterBenchmark(name.c_str(), run)->Threads(threads)->UseManualTime();
+      }
     }
   }
 }

@@ -37,14 +37,21 @@ struct ExponentialParts {
   float e_to_r;
 };
 
+// The coefficients of the series, by their powers.
+inline constexpr float kExponential2 = 0.5F;
+inline constexpr float kExponential3 = 0.166665768946F;
+inline constexpr float kExponential4 = 0.0416665544984F;
+inline constexpr float kExponential5 = 0.00836319488242F;
+inline constexpr float kExponential6 = 0.00139262033616F;
+
 // e^r for |r| <= log(2) / 2.
 template <class Number>
 HOLDFAST_HOST_DEVICE inline Number exponential_series(Number r) {
   // (e^r - 1 - r) / r^2
-  Number p = r * 0.00139262033616F + 0.00836319488242F;
-  p = p * r + 0.0416665544984F;
-  p = p * r + 0.166665768946F;
-  p = p * r + 0.5F;
+  Number p = r * kExponential6 + kExponential5;
+  p = p * r + kExponential4;
+  p = p * r + kExponential3;
+  p = p * r + kExponential2;
   return (p * (r * r) + r) + 1.0F;
 }
 
@@ -140,13 +147,20 @@ HOLDFAST_HOST_DEVICE inline float logarithm_of_one_plus(float x) {
   return x < kInfiniteFloat ? result : x;
 }
 
+// The coefficients of tanh, by their powers.
+inline constexpr float kTangent3 = -0.333333284333F;
+inline constexpr float kTangent5 = 0.133327188456F;
+inline constexpr float kTangent7 = -0.0538432631753F;
+inline constexpr float kTangent9 = 0.0209613291086F;
+inline constexpr float kTangent11 = -0.00604516509652F;
+
 // (tanh(x) - x) / x^3 as a function of x^2. It is as exact as x for small x, where 1 - 2 / (e^2x + 1) is not.
 template <class Number>
 HOLDFAST_HOST_DEVICE inline Number tangent_series(Number square) {
-  Number p = square * -0.00604516509652F + 0.0209613291086F;
-  p = p * square - 0.0538432631753F;
-  p = p * square + 0.133327188456F;
-  return p * square - 0.333333284333F;
+  Number p = square * kTangent11 + kTangent9;
+  p = p * square + kTangent7;
+  p = p * square + kTangent5;
+  return p * square + kTangent3;
 }
 
 HOLDFAST_HOST_DEVICE inline float hyperbolic_tangent(float x) {

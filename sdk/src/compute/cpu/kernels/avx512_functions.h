@@ -3,13 +3,13 @@
 // Functions of activations and softmax for AVX-512, in fewer instructions than compilers make of the formulas in
 // compute/arithmetic. Each element takes the same roundings, so its bits are those of the formula:
 //
-//   scale_by_power()     is one instruction for a product with a power of two, also where the result is subnormal
+//   times_power_of_two() is one instruction for a product with a power of two, also where the result is subnormal
 //   bounds of floats     pass a NaN on, so that no choice follows
 //   a product that is exact may be contracted
 //
-// Four vectors side by side hide the latency of polynomials, each step of which waits for the one before: a scheduler
+// Eight vectors side by side hide the latency of polynomials, each step of which waits for the one before: a scheduler
 // of about a hundred instructions holds two elements of such chains. On an Intel Xeon of 2026-11-27, GELU in the cache
-// took 0.86 ns an element with four vectors and 1.18 ns with one.
+// took 0.65 ns an element with eight vectors and 0.70 ns with four.
 // docs/decisions/processor-loops.md
 
 #ifdef __AVX512F__
@@ -18,9 +18,7 @@
 
 #include "compute/arithmetic/activations.h"
 #include "compute/arithmetic/exponential.h"
-
-// For lambdas. One that is called would take its vectors from memory.
-#define HOLDFAST_INLINED __attribute__((always_inline))
+#include "compute/cpu/kernels/loop_hints.h"
 
 namespace holdfast::compute {
 namespace {
@@ -29,7 +27,15 @@ typedef float Floats16 __attribute__((vector_size(64)));
 typedef std::int32_t Words16 __attribute__((vector_size(64)));
 
 constexpr std::int64_t kVector = 16;
-constexpr int kSideBySide = 4;
+constexpr int kSideBySide = 8;
+constexpr int kFewSideBySide = 4;
+
+// How many vectors of a formula are side by side.
+template <class Formula>
+constexpr int kSideBySideOf = kSideBySide;
+// Its masks are in registers, of which there are seven.
+template <>
+constexpr int kSideBySideOf<Tanh> = 6;
 
 template <int kCount>
 struct Vectors {
@@ -44,7 +50,7 @@ struct Vectors {
 template <int kCount, class Function>
 [[gnu::always_inline]] inline Vectors<kCount> each(const Function& f) {
   Vectors<kCount> result;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i) result.of[i] = f(i);
   return result;
 }
@@ -106,107 +112,199 @@ template <int kCount>
       [&](int i) { return reinterpret_cast<Floats16>(reinterpret_cast<Words16>(a.of[i]) & 0x7FFFFFFF); });
 }
 
+// The smaller one of |a| and a bound. Where a is a NaN, the bound.
+template <int kCount>
+[[gnu::always_inline]] inline Vectors<kCount> bounded_magnitude(const Vectors<kCount>& a, float bound) {
+  constexpr int kLesserMagnitudeWithoutSign = 0b1010;
+  return each<kCount>(
+      [&](int i) { return _mm512_maskz_range_ps(kAllLanes, a.of[i], repeated(bound), kLesserMagnitudeWithoutSign); });
+}
+
 // The magnitudes with other signs.
 template <int kCount>
 [[gnu::always_inline]] inline Vectors<kCount> with_signs_of(const Vectors<kCount>& magnitudes,
                                                             const Vectors<kCount>& signs) {
-  constexpr auto kSign = static_cast<std::int32_t>(kSignBit);
+  constexpr int kChoice = 0xD8;  // of bits: the sign where the mask is set, and the magnitude elsewhere
+  const __m512i sign = _mm512_set1_epi32(static_cast<std::int32_t>(kSignBit));
   return each<kCount>([&](int i) {
-    return reinterpret_cast<Floats16>((reinterpret_cast<Words16>(magnitudes.of[i]) & ~kSign) |
-                                      (reinterpret_cast<Words16>(signs.of[i]) & kSign));
+    return reinterpret_cast<Floats16>(_mm512_maskz_ternarylogic_epi32(
+        kAllLanes, reinterpret_cast<__m512i>(magnitudes.of[i]), reinterpret_cast<__m512i>(signs.of[i]), sign, kChoice));
   });
 }
 
-// As ExponentialParts.
+// Lanes of each vector.
 template <int kCount>
-struct VectorParts {
-  Vectors<kCount> shifted_n;
-  Vectors<kCount> e_to_r;
+struct Masks {
+  __mmask16 of[kCount];
 };
 
+// Where a is at least a bound. Not where it is a NaN.
 template <int kCount>
-[[gnu::always_inline]] inline VectorParts<kCount> exponential_parts(const Vectors<kCount>& x) {
-  const Vectors<kCount> shifted = x * kLog2OfE + kRoundingShift;
-  const Vectors<kCount> n = shifted - kRoundingShift;
-  // This product is exact.
-  const Vectors<kCount> high =
-      each<kCount>([&](int i) { return _mm512_fnmadd_ps(n.of[i], repeated(kLogOf2High), x.of[i]); });
-  return {shifted, exponential_series(high - n * kLogOf2Low)};
+[[gnu::always_inline]] inline Masks<kCount> where_at_least(const Vectors<kCount>& a, float bound) {
+  Masks<kCount> masks;
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) masks.of[i] = _mm512_cmp_ps_mask(a.of[i], repeated(bound), _CMP_GE_OQ);
+  return masks;
 }
 
-// e^x for x whose e^x is a normal float.
+// `there` in the lanes of the masks, and `elsewhere` in the others.
 template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> exponential_near(const Vectors<kCount>& x) {
-  const VectorParts<kCount> parts = exponential_parts(x);
-  return each<kCount>([&](int i) {
-    return reinterpret_cast<Floats16>(reinterpret_cast<Words16>(parts.e_to_r.of[i]) +
-                                      (reinterpret_cast<Words16>(parts.shifted_n.of[i]) << 23));
-  });
+[[gnu::always_inline]] inline Vectors<kCount> choice(const Masks<kCount>& masks, const Vectors<kCount>& there,
+                                                     const Vectors<kCount>& elsewhere) {
+  return each<kCount>([&](int i) { return _mm512_mask_mov_ps(elsewhere.of[i], masks.of[i], there.of[i]); });
+}
+template <int kCount>
+[[gnu::always_inline]] inline Vectors<kCount> choice(const Masks<kCount>& masks, float there, float elsewhere) {
+  return each<kCount>([&](int i) { return _mm512_mask_mov_ps(repeated(elsewhere), masks.of[i], repeated(there)); });
+}
+
+// Numbers times 2^n, also where the result is subnormal.
+template <int kCount>
+[[gnu::always_inline]] inline Vectors<kCount> times_power_of_two(const Vectors<kCount>& numbers,
+                                                                 const Vectors<kCount>& n) {
+  return each<kCount>([&](int i) { return _mm512_maskz_scalef_ps(kAllLanes, numbers.of[i], n.of[i]); });
+}
+
+// What is done after step k of a function, for k below kSideBySide: nothing, or a division of others.
+struct NothingBetween {
+  [[gnu::always_inline]] inline void operator()(int) const {}
+};
+
+// e^r for |r| <= log(2) / 2, as exponential_series().
+template <int kCount, class Between>
+[[gnu::always_inline]] inline Vectors<kCount> exponential_series(const Vectors<kCount>& r, const Between& between) {
+  between(3);
+  Vectors<kCount> p = r * kExponential6 + kExponential5;
+  between(4);
+  p = p * r + kExponential4;
+  between(5);
+  p = p * r + kExponential3;
+  between(6);
+  p = p * r + kExponential2;
+  between(7);
+  return (p * (r * r) + r) + 1.0F;
 }
 
 // e^x for x from -104 to 89, or a NaN.
-template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> exponential_of_bounded(const Vectors<kCount>& x) {
-  const VectorParts<kCount> parts = exponential_parts(x);
-  const Vectors<kCount> n = parts.shifted_n - kRoundingShift;
-  return each<kCount>([&](int i) { return _mm512_maskz_scalef_ps(kAllLanes, parts.e_to_r.of[i], n.of[i]); });
+template <int kCount, class Between = NothingBetween>
+[[gnu::always_inline]] inline Vectors<kCount> exponential_of_bounded(const Vectors<kCount>& x,
+                                                                     const Between& between = {}) {
+  between(0);
+  const Vectors<kCount> n = (x * kLog2OfE + kRoundingShift) - kRoundingShift;
+  between(1);
+  // This product is exact.
+  const Vectors<kCount> high =
+      each<kCount>([&](int i) { return _mm512_fnmadd_ps(n.of[i], repeated(kLogOf2High), x.of[i]); });
+  between(2);
+  return times_power_of_two(exponential_series(high - n * kLogOf2Low, between), n);
 }
 
 // For x that is not above 0.
-template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> exponential_of_negative(const Vectors<kCount>& x) {
-  return exponential_of_bounded(at_least(x, -104.0F));
+template <int kCount, class Between = NothingBetween>
+[[gnu::always_inline]] inline Vectors<kCount> exponential_of_negative(const Vectors<kCount>& x,
+                                                                      const Between& between = {}) {
+  return exponential_of_bounded(at_least(x, -104.0F), between);
 }
 
-// The vectors `near` where a mask says so, and `far` elsewhere.
-template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> sum_where(const __mmask16 (&is_near)[kCount], const Vectors<kCount>& a,
-                                                        const Vectors<kCount>& b, const Vectors<kCount>& far) {
-  return each<kCount>([&](int i) { return _mm512_mask_add_ps(far.of[i], is_near[i], a.of[i], b.of[i]); });
-}
+// Functions that end with a division have two parts, so that a loop can divide for some vectors while it computes the
+// others: Undivided is what early_part() leaves of some vectors, and late_part() makes value k of that.
+template <class Formula, int kCount>
+struct Undivided;
 
+// The value is the difference of the minuend and 1 / divisor.
 template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> vector_value(Tanh, const Vectors<kCount>& x) {
+struct Undivided<Tanh, kCount> {
+  Vectors<kCount> minuends;
+  Vectors<kCount> divisors;
+};
+
+// Both polynomials are one, with coefficients that each lane chooses: that of a small x, and that of the exponential.
+// The latter works with r / 2, so that 2 |x| need not be computed: its coefficients are those of exponential_series()
+// times powers of two, which make half of e^r, and the quotient is that of half of both numbers.
+template <int kCount, class Between>
+[[gnu::always_inline]] inline Undivided<Tanh, kCount> early_part(Tanh, const Vectors<kCount>& x,
+                                                                 const Between& between) {
   const Vectors<kCount> square = x * x;
-  // A NaN may become the bound: the sum of a small x shows it.
-  const Vectors<kCount> bounded = at_most(absolute(x), 40.0F);
-  const Vectors<kCount> large = 1.0F - 2.0F / (exponential_near(bounded + bounded) + 1.0F);
   // |x| is below 0.625 where the square, a multiple of 2^-25 there, is below 0.390625 or rounds to it.
-  __mmask16 is_small[kCount];
-  for (int i = 0; i < kCount; ++i) {
-    is_small[i] = _mm512_cmp_ps_mask(square.of[i], repeated(0.390625F), _CMP_NGE_UQ);
-  }
-  return with_signs_of(sum_where(is_small, x, x * square * tangent_series(square), large), x);
+  const Masks<kCount> is_large = where_at_least(square, 0.390625F);
+  between(0);
+  const Vectors<kCount> bounded = bounded_magnitude(x, 40.0F);
+  const Vectors<kCount> n = (bounded * (2 * kLog2OfE) + kRoundingShift) - kRoundingShift;
+  between(1);
+  // This product is exact.
+  const Vectors<kCount> high =
+      each<kCount>([&](int i) { return _mm512_fnmadd_ps(n.of[i], repeated(kLogOf2High / 2), bounded.of[i]); });
+  const Vectors<kCount> half_r = high - n * (kLogOf2Low / 2);
+  between(2);
+
+  const Vectors<kCount> t = choice(is_large, half_r, square);
+  const Vectors<kCount> first = choice(is_large, half_r, x);
+  between(3);
+  Vectors<kCount> p = t * choice(is_large, 32 * kExponential6, kTangent11);
+  p = p + choice(is_large, 16 * kExponential5, kTangent9);
+  between(4);
+  p = p * t + choice(is_large, 8 * kExponential4, kTangent7);
+  between(5);
+  p = p * t + choice(is_large, 4 * kExponential3, kTangent5);
+  between(6);
+  p = p * t + choice(is_large, 2 * kExponential2, kTangent3);
+  between(7);
+  const Vectors<kCount> sum = p * (first * t) + first;
+  // An infinite divisor leaves the sum as it is.
+  const Vectors<kCount> scaled = times_power_of_two(sum + 0.5F, n);
+  return {choice(is_large, each<kCount>([](int) { return repeated(1.0F); }), sum), each<kCount>([&](int i) {
+            return _mm512_mask_add_ps(repeated(kInfiniteFloat), is_large.of[i], scaled.of[i], repeated(0.5F));
+          })};
 }
 
 template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> vector_value(Sigmoid, const Vectors<kCount>& x) {
-  return 1.0F / (exponential_of_bounded(at_most(at_least(-x, -80.0F), 89.0F)) + 1.0F);
+[[gnu::always_inline]] inline Floats16 late_part(Tanh, const Undivided<Tanh, kCount>& of, int k, Floats16 x) {
+  return with_signs_of(Vectors<1>{{of.minuends.of[k] - 1.0F / of.divisors.of[k]}}, Vectors<1>{{x}}).of[0];
 }
 
-// erf(x). Both of its polynomials are one, with coefficients that each lane chooses.
+template <int kCount>
+struct Undivided<Sigmoid, kCount> {
+  Vectors<kCount> divisors;
+};
+
+template <int kCount, class Between>
+[[gnu::always_inline]] inline Undivided<Sigmoid, kCount> early_part(Sigmoid, const Vectors<kCount>& x,
+                                                                    const Between& between) {
+  return {exponential_of_bounded(at_most(at_least(-x, -80.0F), 89.0F), between) + 1.0F};
+}
+
+template <int kCount>
+[[gnu::always_inline]] inline Floats16 late_part(Sigmoid, const Undivided<Sigmoid, kCount>& of, int k, Floats16) {
+  return 1.0F / of.divisors.of[k];
+}
+
+template <class Formula>
+concept EndsWithDivision = requires {
+  early_part(Formula{}, Vectors<1>{}, NothingBetween{});
+};
+
+template <EndsWithDivision Formula, int kCount>
+[[gnu::always_inline]] inline Vectors<kCount> vector_value(Formula formula, const Vectors<kCount>& x) {
+  const Undivided<Formula, kCount> undivided = early_part(formula, x, NothingBetween{});
+  return each<kCount>([&](int i) { return late_part(formula, undivided, i, x.of[i]); });
+}
+
+// erf(x), and any number for a NaN. Both of its polynomials are one, with coefficients that each lane chooses.
 template <int kCount>
 [[gnu::always_inline]] inline Vectors<kCount> error_of(const Vectors<kCount>& x) {
-  const Vectors<kCount> magnitude = absolute(x);
-  Vectors<kCount> t = at_most(magnitude, kErrorIsOneFrom);
+  Vectors<kCount> t = bounded_magnitude(x, kErrorIsOneFrom);
   Vectors<kCount> p = (t * kErrorFar8 + kErrorFar7) * t + kErrorFar6;
-  __mmask16 is_near[kCount];
-  for (int i = 0; i < kCount; ++i) {
-    is_near[i] = _mm512_cmp_ps_mask(magnitude.of[i], repeated(kErrorFarFrom), _CMP_NGE_UQ);
-    t.of[i] = _mm512_mask_mul_ps(t.of[i], is_near[i], x.of[i], x.of[i]);
-    p.of[i] = _mm512_mask_mov_ps(p.of[i], is_near[i], repeated(kErrorNear5));
-  }
-  const auto next = [&](float near, float far) HOLDFAST_INLINED {
-    p = each<kCount>(
-        [&](int i) { return p.of[i] * t.of[i] + _mm512_mask_mov_ps(repeated(far), is_near[i], repeated(near)); });
-  };
-  next(kErrorNear4, kErrorFar5);
-  next(kErrorNear3, kErrorFar4);
-  next(kErrorNear2, kErrorFar3);
-  next(kErrorNear1, kErrorFar2);
-  next(kErrorNear0, kErrorFar1);
-  const Vectors<kCount> far = 1.0F - exponential_near(p * t + kErrorFar0);
-  return with_signs_of(sum_where(is_near, magnitude, magnitude * p, far), x);
+  const Masks<kCount> is_far = where_at_least(t, kErrorFarFrom);
+  t = choice(is_far, t, x * x);
+  p = choice(is_far, p, each<kCount>([](int) { return repeated(kErrorNear5); }));
+  p = p * t + choice(is_far, kErrorFar5, kErrorNear4);
+  p = p * t + choice(is_far, kErrorFar4, kErrorNear3);
+  p = p * t + choice(is_far, kErrorFar3, kErrorNear2);
+  p = p * t + choice(is_far, kErrorFar2, kErrorNear1);
+  p = p * t + choice(is_far, kErrorFar1, kErrorNear0);
+  const Vectors<kCount> far = 1.0F - exponential_of_bounded(p * t + kErrorFar0);
+  const Vectors<kCount> near = x + x * p;
+  return with_signs_of(choice(is_far, far, near), x);
 }
 
 template <int kCount>
@@ -235,13 +333,24 @@ template <int kCount>
   for (int i = 0; i < kCount; ++i) _mm512_mask_storeu_ps(to + i * kVector, mask, vectors.of[i]);
 }
 
-// Calls step(begin, vectors, mask) for all elements: kSideBySide whole vectors at a time, then one by one. The mask has
-// the lanes of the last one.
-template <class Step>
-[[gnu::always_inline]] inline void for_vectors(const float* input, std::int64_t count, const Step& step) {
-  std::int64_t begin = 0;
-  for (; begin + kSideBySide * kVector <= count; begin += kSideBySide * kVector) {
-    step(begin, load<kSideBySide>(kAllLanes, input + begin), kAllLanes);
+template <int kCount>
+[[gnu::always_inline]] inline void ask_ahead_of_all(const float* vectors) {
+  for (int i = 0; i < kCount; ++i) ask_ahead(vectors + i * kVector);
+}
+
+// Calls step(begin, vectors, mask) for all elements from `begin` on: kCount whole vectors at a time, then fewer. The
+// mask has the lanes of the last one.
+template <int kCount, class Step>
+[[gnu::always_inline]] inline void for_vectors(const float* input, std::int64_t begin, std::int64_t count,
+                                               const float* output, const Step& step) {
+  for (; begin + kCount * kVector <= count; begin += kCount * kVector) {
+    ask_ahead_of_all<kCount>(input + begin);
+    ask_ahead_of_all<kCount>(output + begin);
+    step(begin, load<kCount>(kAllLanes, input + begin), kAllLanes);
+  }
+  if (begin + kFewSideBySide * kVector <= count) {
+    step(begin, load<kFewSideBySide>(kAllLanes, input + begin), kAllLanes);
+    begin += kFewSideBySide * kVector;
   }
   for (; begin < count; begin += kVector) {
     const __mmask16 mask = first_lanes(count - begin);
@@ -249,26 +358,59 @@ template <class Step>
   }
 }
 
+// The values of all whole groups of vectors. Returns how many these are. A division takes about as long as 20 other
+// instructions, which run meanwhile. So each group is divided while the next one is computed.
+template <EndsWithDivision Formula>
+[[gnu::always_inline]] inline std::int64_t values_of_groups(Formula formula, const float* input, float* output,
+                                                            std::int64_t count) {
+  constexpr int kCount = kSideBySideOf<Formula>;
+  constexpr std::int64_t kGroup = kCount * kVector;
+  if (count < kGroup) return 0;
+  Undivided<Formula, kCount> last = early_part(formula, load<kCount>(kAllLanes, input), NothingBetween{});
+  const auto divide = [&](std::int64_t begin, int k) HOLDFAST_INLINED {
+    const std::int64_t at = begin + k * kVector;
+    _mm512_storeu_ps(output + at, late_part(formula, last, k, _mm512_loadu_ps(input + at)));
+  };
+  std::int64_t begin = kGroup;
+  for (; begin + kGroup <= count; begin += kGroup) {
+    last = early_part(formula, load<kCount>(kAllLanes, input + begin), [&](int k) HOLDFAST_INLINED {
+      if (k >= kCount) return;
+      keep_order();
+      ask_ahead(input + begin + k * kVector);
+      ask_ahead(output + begin + k * kVector);
+      divide(begin - kGroup, k);
+      keep_order();
+    });
+  }
+  for (int k = 0; k < kCount; ++k) divide(begin - kGroup, k);
+  return begin;
+}
+
 template <class Formula>
 void values_in_vectors(Formula formula, const float* input, float* output, std::int64_t count) {
-  for_vectors(input, count, [=](std::int64_t begin, const auto& x, __mmask16 mask) HOLDFAST_INLINED {
-    store(vector_value(formula, x), mask, output + begin);
-  });
+  std::int64_t begin = 0;
+  if constexpr (EndsWithDivision<Formula>) begin = values_of_groups(formula, input, output, count);
+  for_vectors<kSideBySideOf<Formula>>(input, begin, count, output,
+                                      [=](std::int64_t at, const auto& x, __mmask16 mask)
+                                          HOLDFAST_INLINED { store(vector_value(formula, x), mask, output + at); });
 }
 
 template <class Formula>
 void derivatives_in_vectors(Formula formula, const float* input, float* result, std::int64_t count) {
-  for_vectors(input, count, [=](std::int64_t begin, const auto& x, __mmask16 mask) HOLDFAST_INLINED {
-    store(vector_derivative(formula, x), mask, result + begin);
-  });
+  for_vectors<kSideBySideOf<Formula>>(input, 0, count, result,
+                                      [=](std::int64_t begin, const auto& x, __mmask16 mask) HOLDFAST_INLINED {
+                                        store(vector_derivative(formula, x), mask, result + begin);
+                                      });
 }
 
 // Times the gradient of the output.
 template <class Formula>
 void derivatives_in_vectors(Formula formula, const float* input, const float* output_gradient, float* result,
                             std::int64_t count) {
-  for_vectors(
-      input, count, [=]<int kCount>(std::int64_t begin, const Vectors<kCount>& x, __mmask16 mask) HOLDFAST_INLINED {
+  for_vectors<kSideBySideOf<Formula>>(
+      input, 0, count, result,
+      [=]<int kCount>(std::int64_t begin, const Vectors<kCount>& x, __mmask16 mask) HOLDFAST_INLINED {
+        ask_ahead_of_all<kCount>(output_gradient + begin);
         store(load<kCount>(mask, output_gradient + begin) * vector_derivative(formula, x), mask, result + begin);
       });
 }

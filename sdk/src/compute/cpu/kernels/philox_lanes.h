@@ -116,8 +116,9 @@ struct PhiloxDraws {
 }
 
 // The draws of kBlocks times kCounterLanes counters from `counter` on, as philox_draws() gives them. Each round waits
-// for the one before, so the rounds of several blocks alternate.
-template <int kBlocks>
+// for the one before, so the rounds of several blocks alternate. Where all counters are below 2^32 (kAreWords), parts
+// of the first two rounds are the same for all of them, and compilers take these out of a loop.
+template <bool kAreWords, int kBlocks>
 [[gnu::always_inline]] inline void philox_draw_lanes(const PhiloxSequence& sequence, const PhiloxKeyLanes& keys,
                                                      std::uint64_t counter, PhiloxDraws (&draws)[kBlocks]) {
   const CounterLanes multiplier_0 = CounterLanes{} + kPhiloxMultiplier0;
@@ -126,7 +127,7 @@ template <int kBlocks>
 #pragma GCC unroll 4
   for (int block = 0; block < kBlocks; ++block) {
     word[block][0] = counter_places() + (counter + static_cast<std::uint64_t>(block * kCounterLanes));
-    word[block][1] = word[block][0] >> 32;
+    word[block][1] = kAreWords ? CounterLanes{} : word[block][0] >> 32;
     word[block][2] = CounterLanes{} + sequence.high[0];
     word[block][3] = CounterLanes{} + sequence.high[1];
   }

@@ -107,69 +107,85 @@ SoftmaxSums softmax_row(const float* row, std::int64_t count, float* exponential
 
 #ifdef __AVX512F__
 
-// The largest of a row. A NaN is passed over: its exponential is a NaN, and so is the sum then.
-[[gnu::always_inline]] inline float largest_number(const float* row, std::int64_t count) {
-  Vectors<kSideBySide> largest = each<kSideBySide>([](int) { return repeated(-kInfiniteFloat); });
+// The largest of a row, as far as it was read. A NaN is passed over: its exponential is a NaN, and so is the sum then.
+struct LargestOfRow {
+  const float* row;
+  Vectors<kFewSideBySide> largest = each<kFewSideBySide>([](int) { return repeated(-kInfiniteFloat); });
+
+  [[gnu::always_inline]] inline void take(std::int64_t begin, __mmask16 mask, int place) {
+    Floats16& of = largest.of[place % kFewSideBySide];
+    of = _mm512_mask_max_ps(of, mask, _mm512_maskz_loadu_ps(mask, row + begin), of);
+  }
+
+  [[gnu::always_inline]] inline float found() const {
+    const auto larger = [](Floats16 a, Floats16 b) { return _mm512_maskz_max_ps(kAllLanes, a, b); };
+    alignas(64) float lanes[kLanes];
+    _mm512_store_ps(lanes, larger(larger(largest.of[0], largest.of[1]), larger(largest.of[2], largest.of[3])));
+    combine_pairs<kLanes / 2>(lanes, [](float a, float b) { return a > b ? a : b; });
+    return lanes[0];
+  }
+};
+
+// Calls group(begin, mask) for all groups of vectors of a row: kSideBySide at a time, then fewer.
+template <class Group>
+[[gnu::always_inline]] inline void for_groups_of_row(std::int64_t count, const Group& group) {
   std::int64_t begin = 0;
   for (; begin + kSideBySide * kVector <= count; begin += kSideBySide * kVector) {
-    largest = each<kSideBySide>([&](int i) {
-      return _mm512_maskz_max_ps(kAllLanes, _mm512_loadu_ps(row + begin + i * kVector), largest.of[i]);
-    });
+    group.template operator()<kSideBySide>(begin, kAllLanes);
   }
-  for (; begin < count; begin += kVector) {
-    const __mmask16 mask = first_lanes(count - begin);
-    largest.of[0] = _mm512_mask_max_ps(largest.of[0], mask, _mm512_maskz_loadu_ps(mask, row + begin), largest.of[0]);
+  if (begin + kFewSideBySide * kVector <= count) {
+    group.template operator()<kFewSideBySide>(begin, kAllLanes);
+    begin += kFewSideBySide * kVector;
   }
-  alignas(64) float lanes[kLanes];
-  for (int i = 1; i < kSideBySide; ++i) {
-    largest.of[0] = _mm512_maskz_max_ps(kAllLanes, largest.of[i], largest.of[0]);
-  }
-  __builtin_memcpy(lanes, &largest.of[0], sizeof(lanes));
-  combine_pairs<kLanes / 2>(lanes, [](float a, float b) { return a > b ? a : b; });
-  return lanes[0];
+  for (; begin < count; begin += kVector) group.template operator()<1>(begin, first_lanes(count - begin));
 }
 
 typedef double Doubles8 __attribute__((vector_size(64)));
 
-// Divides numbers that it is given with each step of another loop, whose instructions run meanwhile.
+// A row whose exponentials are to be divided by their sum.
 struct RowDivision {
   float* row;  // null if there is none
   float divisor;
 
-  template <int kCount>
-  [[gnu::always_inline]] inline void step(std::int64_t begin, __mmask16 mask) const {
-    if (row == nullptr) return;
-    const Vectors<kCount> numbers = load<kCount>(mask, row + begin);
-    store(each<kCount>([&](int i) { return numbers.of[i] / divisor; }), mask, row + begin);
+  [[gnu::always_inline]] inline void divide(std::int64_t begin, __mmask16 mask) const {
+    const Vectors<1> numbers = load<1>(mask, row + begin);
+    store(Vectors<1>{{numbers.of[0] / divisor}}, mask, row + begin);
   }
 };
 
-// Writes the exponentials of a row and returns their sum, in the order of lanes.h.
+// Writes the exponentials of a row and returns their sum, in the order of lanes.h. Meanwhile the row before is divided,
+// and the next one is read for its largest number: divisions and memory take their time while other instructions run.
 [[gnu::always_inline]] inline double write_exponentials(const float* row, std::int64_t count, float shift,
-                                                        const RowDivision& before, float* exponentials) {
+                                                        const RowDivision& before, LargestOfRow& next,
+                                                        float* exponentials) {
   Doubles8 low = {}, high = {};
-  std::int64_t begin = 0;
-  for (; begin + kSideBySide * kVector <= count; begin += kSideBySide * kVector) {
-    const Vectors<kSideBySide> scores = load<kSideBySide>(kAllLanes, row + begin);
-    before.step<kSideBySide>(begin, kAllLanes);
-    store(exponential_of_negative(scores - shift), kAllLanes, exponentials + begin);
-    for (std::int64_t i = begin; i < begin + kSideBySide * kVector; i += kVector) {
-      low += _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(exponentials + i));
-      high += _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(exponentials + i + kVector / 2));
-    }
-  }
-  for (; begin < count; begin += kVector) {
-    const __mmask16 mask = first_lanes(count - begin);
-    alignas(64) float lanes[kLanes];
-    const Vectors<1> scores = load<1>(mask, row + begin);
-    before.step<1>(begin, mask);
-    const Vectors<1> found = exponential_of_negative(scores - shift);
+  const auto add = [&](const float* numbers) HOLDFAST_INLINED {
+    low += _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(numbers));
+    high += _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(numbers + kVector / 2));
+  };
+  for_groups_of_row(count, [&]<int kCount>(std::int64_t begin, __mmask16 mask) HOLDFAST_INLINED {
+    const Vectors<kCount> scores = load<kCount>(mask, row + begin);
+    const auto neighbours = [&](int k) HOLDFAST_INLINED {
+      if (k >= kCount) return;
+      const std::int64_t at = begin + k * kVector;
+      keep_order();
+      next.take(at, mask, k);
+      ask_ahead(next.row + at);
+      ask_ahead(exponentials + at);
+      if (before.row != nullptr) before.divide(at, mask);
+      keep_order();
+    };
+    const Vectors<kCount> found = exponential_of_negative(scores - shift, neighbours);
     store(found, mask, exponentials + begin);
-    // Lanes after the last element add nothing.
-    _mm512_store_ps(lanes, _mm512_maskz_mov_ps(mask, found.of[0]));
-    low += _mm512_maskz_cvtps_pd(0xFF, _mm256_load_ps(lanes));
-    high += _mm512_maskz_cvtps_pd(0xFF, _mm256_load_ps(lanes + kVector / 2));
-  }
+    if constexpr (kCount > 1) {
+      for (int k = 0; k < kCount; ++k) add(exponentials + begin + k * kVector);
+    } else {
+      // Lanes after the last element add nothing.
+      alignas(64) float lanes[kLanes];
+      _mm512_store_ps(lanes, _mm512_maskz_mov_ps(mask, found.of[0]));
+      add(lanes);
+    }
+  });
   alignas(64) double lanes[kLanes];
   __builtin_memcpy(lanes, &low, sizeof(low));
   __builtin_memcpy(lanes + kLanes / 2, &high, sizeof(high));
@@ -178,18 +194,22 @@ struct RowDivision {
 }
 
 void softmax(const float* input, std::int64_t rows, std::int64_t channels, float* output) {
+  if (rows == 0) return;
+  LargestOfRow largest = {input};
+  for_groups_of_row(channels, [&]<int kCount>(std::int64_t begin, __mmask16 mask) HOLDFAST_INLINED {
+    for (int k = 0; k < kCount; ++k) largest.take(begin + k * kVector, mask, k);
+  });
   RowDivision last = {};
   for (std::int64_t row = 0; row < rows; ++row) {
     const float* const scores = input + row * channels;
     float* const result = output + row * channels;
-    const float shift = softmax_shift(largest_number(scores, channels));
-    const double sum = write_exponentials(scores, channels, shift, last, result);
+    const float shift = softmax_shift(largest.found());
+    // After the last row there is none, so that row is read once more.
+    largest = {row + 1 < rows ? scores + channels : scores};
+    const double sum = write_exponentials(scores, channels, shift, last, largest, result);
     last = {result, softmax_divisor(sum)};
   }
-  if (rows == 0) return;
-  for_vectors(last.row, channels,
-              [=]<int kCount>(std::int64_t begin, const Vectors<kCount>&, auto mask)
-                  HOLDFAST_INLINED { last.step<kCount>(begin, mask); });
+  for (std::int64_t begin = 0; begin < channels; begin += kVector) last.divide(begin, first_lanes(channels - begin));
 }
 
 #else

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "holdfast/base/whole_number.h"
 #include "text.h"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Kills the examples `residual`, `two_towers`, `custom_layer` and `text` at drawn steps, on 1, 2 and 4 replicas, and
-compares the report of each run (digest of the weights, results, steps) with that of an undisturbed run on one replica.
+"""Kills the examples `residual`, `two_towers`, `custom_layer`, `reversal` and `text` at drawn steps, on 1, 2 and 4
+replicas, and compares the report of each run (digest of the weights, results, steps) with that of an undisturbed run on
+one replica.
 
     scripts/tests/kill_examples.py [--kills 20] [--steps 60] [--seed 1] [--build build/release] [EXAMPLE...]
 
 `residual` has batch normalization. `two_towers` has dropout, several inputs and outputs, and samples of weight 0 that
-are spread unevenly over the shards. `custom_layer` has a layer of its own. `text` has attention and a tied table
-("text-gpt"), or recurrent layers ("text-lstm").
+are spread unevenly over the shards. `custom_layer` has a layer of its own. `reversal` has an encoder-decoder with
+padding and dropout. `text` has attention and a tied table ("text-gpt"), or recurrent layers ("text-lstm").
 
 Each example gets so many kills on each number of replicas, one a run, at a step, a rank and a point of the step that
 are drawn. In one of eight cases the watchdog is killed, and the same command starts again. A kill counts only if the
@@ -26,6 +27,7 @@ EXAMPLES = {
     "residual": ("residual",),
     "two_towers": ("two_towers",),
     "custom_layer": ("custom_layer",),
+    "reversal": ("reversal",),
     "text-gpt": ("text", "--model", "gpt"),
     "text-lstm": ("text", "--model", "lstm"),
 }

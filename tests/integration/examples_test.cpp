@@ -75,7 +75,8 @@ TEST_P(MirroredExamples, HaveOneDigestOnAnyNumberOfReplicasAndAfterKills) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples,
-                         testing::Values("best_epoch", "custom_layer", "residual", "transfer", "two_towers"),
+                         testing::Values("best_epoch", "custom_layer", "residual", "reversal", "transfer",
+                                         "two_towers"),
                          [](const auto& example) { return example.param; });
 
 // On a text of its own; the next test has a real one. What the models write is a function of the weights.

@@ -507,11 +507,10 @@ bool AnyTrainableModule::Implementation::have_same_bits(const Outputs& a, const 
   // With a deadline, which LibTorch's copies lack.
   memory().wait();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const at::Tensor first = a[i].cpu().contiguous();
-    const at::Tensor second = b[i].cpu().contiguous();
-    const bool are_alike = first.sizes() == second.sizes() && first.scalar_type() == second.scalar_type();
-    if (!are_alike) return false;
-    if (first.nbytes() > 0 && std::memcmp(first.data_ptr(), second.data_ptr(), first.nbytes()) != 0) return false;
+    const at::Tensor of_a = a[i].cpu().contiguous();
+    const at::Tensor of_b = b[i].cpu().contiguous();
+    if (of_a.sizes() != of_b.sizes() || of_a.scalar_type() != of_b.scalar_type()) return false;
+    if (of_a.nbytes() > 0 && std::memcmp(of_a.data_ptr(), of_b.data_ptr(), of_a.nbytes()) != 0) return false;
   }
   return true;
 }

@@ -12,6 +12,8 @@
 #include <string>
 
 #include "support/command_test.h"
+#include "support/folders.h"
+#include "support/program.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::cli {
@@ -23,15 +25,15 @@ using ::testing::HasSubstr;
 // 2020-09-13 12:26:40 UTC.
 constexpr double kStart = 1'600'000'000;
 
-// While it lives, local time is two hours ahead of UTC.
-class TwoHoursAhead {
+// While it lives, local time is that of a zone: "XYZ-2" is two hours ahead of UTC.
+class TimeZone {
  public:
-  TwoHoursAhead() {
+  explicit TimeZone(const char* name) {
     if (const char* zone = std::getenv("TZ")) before_ = zone;
-    ::setenv("TZ", "XYZ-2", 1);
+    ::setenv("TZ", name, 1);
     ::tzset();
   }
-  ~TwoHoursAhead() {
+  ~TimeZone() {
     before_ ? ::setenv("TZ", before_->c_str(), 1) : ::unsetenv("TZ");
     ::tzset();
   }
@@ -71,7 +73,7 @@ RunReport run_with(const RunReport::Incident& incident) {
 }
 
 TEST(DescribeReport, ShowsAnIncidentInTheOrderOfItsTimes) {
-  const TwoHoursAhead zone;
+  const TimeZone zone("XYZ-2");
   EXPECT_THAT(describe_report(run_with(death()), true),
               HasSubstr("1. 2020-09-13 14:26:50.000 +02:00  replica 1 (process 1, pid 42) of generation 0 in step 50\n"
                         "    cause: killed by signal 9 (SIGKILL)\n"
@@ -80,6 +82,37 @@ TEST(DescribeReport, ShowsAnIncidentInTheOrderOfItsTimes) {
                         "    generation 1 opened with 1 of 2 replicas 62.5 ms later\n"
                         "    the run passed its furthest step 500.0 ms later\n"
                         "    lost: no step: 1 survivor kept the state; a replica was missing for 1000.0 ms\n"));
+}
+
+TEST(DescribeReport, IsWhatTheGuideShows) {
+  const TimeZone zone("UTC0");
+  constexpr double kNoticed = 1'795'698'991.457;
+  RunReport::Incident incident{.cause = "killed by signal 9 (SIGKILL)",
+                               .evidence = {"the kernel released the mutex that it holds while it lives",
+                                            "the kernel confirmed its end by signal 9"},
+                               .member = 1,
+                               .rank = 1,
+                               .pid = 12889,
+                               .generation = 0,
+                               .step = 120,
+                               .replicas = 2};
+  incident.noticed = kNoticed;
+  incident.cancelled = kNoticed + 0.0001;
+  incident.opened = kNoticed + 0.0047;
+  incident.progressed = kNoticed + 0.1261;
+  incident.whole = kNoticed + 0.7202;
+  incident.next_generation = 1;
+  incident.next_replicas = 1;
+  incident.survivors = 1;
+  incident.repeated = 0;
+  const std::string report = describe_report(run_with(incident), true);
+  const std::size_t begin = report.find("1. ");
+  const std::string last = "was missing for 720.2 ms\n";
+  const std::size_t end = report.find(last);
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << report;
+
+  const std::string shown = report.substr(begin, end + last.size() - begin);
+  EXPECT_THAT(read_file(source_folder() + "/docs/guide/failures.md"), HasSubstr("```\n" + shown + "```\n"));
 }
 
 TEST(DescribeReport, ShowsWhatWasComputedAgain) {
@@ -175,7 +208,7 @@ RunReport::SlowReplica slow_replica() {
 }
 
 TEST(DescribeReport, ShowsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
-  const TwoHoursAhead zone;
+  const TimeZone zone("XYZ-2");
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
   replica.assignments = {
@@ -218,7 +251,7 @@ TEST(DescribeReport, SaysThatTheShardsOfASlowReplicaStayedTheSame) {
 }
 
 TEST(DescribeReport, ShowsWhyADeviceSlotWasLeftOutAndWhenItCameBack) {
-  const TwoHoursAhead zone;
+  const TimeZone zone("XYZ-2");
   RunReport report = run_with(death());
   RunReport::Rest rest{.place = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
   rest.tried = kStart + 610;

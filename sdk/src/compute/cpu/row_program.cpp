@@ -1,7 +1,7 @@
 // A block of rows has several thousand numbers: enough to make up for the dispatch of an instruction, and to add some
 // rows to the sums of columns at once; few enough that the blocks of all arrays lie in the second-level cache together.
-// Of 1,024 to 16,384 numbers, 8,192 were fastest (AMD EPYC, 2026-11-26). Asking for the next block ahead of time gained
-// nothing there: the machine sees by itself that long rows follow one another.
+// From 1,024 to 16,384 numbers were tried, and 8,192 were fastest (AMD EPYC, 2026-11-26). Asking for the next block
+// ahead of time gained nothing there: the machine sees by itself that long rows follow one another.
 // docs/decisions/plans.md
 
 #include "compute/row_program.h"

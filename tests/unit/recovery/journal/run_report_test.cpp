@@ -136,7 +136,8 @@ TEST_F(RunReportTest, FollowsADeathUntilAllReplicasAreBack) {
   ASSERT_EQ(told.incidents.size(), 1U);
   const RunReport::Incident& incident = told.incidents[0];
   EXPECT_EQ(incident.cause, "killed by signal 9 (SIGKILL)");
-  EXPECT_THAT(incident.evidence, ElementsAre(HasSubstr("mutex"), HasSubstr("signal 9")));
+  EXPECT_THAT(incident.evidence, ElementsAre("the kernel released the mutex that it holds while it lives",
+                                             "the kernel confirmed its end by signal 9"));
   EXPECT_EQ(incident.member, 1);
   EXPECT_EQ(incident.rank, 1);
   EXPECT_EQ(incident.pid, 101);

@@ -121,7 +121,8 @@ void CudaKernels::clear(std::span<const Gap> gaps, float* arena) {
 
 void CudaKernels::check() {
   // The memory space copies floats, but does not change their bits.
-  std::array<float, sizeof(Workspace::bad_labels) / sizeof(float)> bits{};
+  constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
+  std::array<float, kMostChecked * kFloatsOfLabel> bits{};
   memory_.copy_to_host({reinterpret_cast<const float*>(workspace()->bad_labels), bits.size()}, bits);
   std::array<BadLabel, kMostChecked> words{};
   std::memcpy(words.data(), bits.data(), sizeof(words));

@@ -11,6 +11,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/terminal.h"
 #include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/run_program.h"
 #include "holdfast/train/memory_savepoint.h"
 #include "option_checks.h"
 #include "subcommands.h"
@@ -60,8 +61,7 @@ int run(const RunOptions& options, Console& console) {
   watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
     save_what_is_left(watchdog.run_directory, step, snapshot, console);
   };
-  const recovery::RunOutcome outcome =
-      recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices, options.hosts));
+  const recovery::RunOutcome outcome = recovery::run_program(watchdog, options.devices, options.hosts);
   if (outcome.exit_code != recovery::kExitFinished)
     // The program's progress line may still be in the terminal's row.
     console.problems << (console.has_terminal ? kClearLine : "") << "holdfast: " << printable(outcome.sentence) << "\n";
@@ -108,14 +108,20 @@ void add_times(CLI::App& command, RecoveryOptions& times) {
 }
 
 // The names of torchrun, for what it has.
-void add_hosts(CLI::App& command, recovery::HostFlags& hosts) {
-  command.add_option("--nnodes", hosts.nnodes,
-                     "The number of hosts; only 1 is possible yet. Default: what torchrun, Slurm or another launcher "
-                     "says in the environment, else 1");
+void add_hosts(CLI::App& command, recovery::WatchdogOptions& watchdog, recovery::HostFlags& hosts) {
+  command.add_option(
+      "--nnodes", hosts.nnodes,
+      "The number of hosts, on each of which this command is started with the same --run-dir, which they "
+      "share. Default: what torchrun, Slurm or another launcher says in the environment, else 1");
   command.add_option("--node-rank", hosts.node_rank, "Which of the hosts this one is, from 0");
   command.add_option("--head", hosts.head, "Where the host of rank 0 listens, such as node7:29400");
   command.add_option("--secret", hosts.secret,
                      "The file with the secret that all hosts share; default: HOLDFAST_SECRET_FILE");
+  const auto range = between(0.001, 1e6);
+  add_seconds(command, "--join-timeout", watchdog.join_timeout, "How long the hosts wait for each other at the start",
+              range);
+  add_seconds(command, "--head-timeout", hosts.head_timeout,
+              "How long another host waits for the host of rank 0 when that is lost; then it saves what it has", range);
 }
 
 void add_run_options(CLI::App& command, RunOptions& options) {
@@ -150,7 +156,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
                   "Restarts within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole_of<int>(0));
-  add_hosts(command, options.hosts);
+  add_hosts(command, watchdog, options.hosts);
   add_recovery_choices(command, watchdog.recovery);
   add_times(command, watchdog.recovery);
   std::vector<std::pair<std::string, LogLevel>> levels;

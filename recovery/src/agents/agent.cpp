@@ -29,7 +29,8 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, const Secret& se
                       tell(fmt::format("the head was lost: {}", why));
                       dial(options_.patience);
                     },
-                .on_over = [this](int exit_code, const std::string& sentence) { end(exit_code, sentence); }}) {
+                .on_over = [this](int exit_code, const std::string& sentence) { end(exit_code, sentence); }},
+               options_.run_directory) {
   dial(options_.join_timeout);
 }
 
@@ -39,12 +40,21 @@ void Agent::dial(std::chrono::milliseconds time) {
       HeadDialer::Handlers{.on_taken =
                                [this](const std::shared_ptr<AgentConnection>& connection) {
                                  tell(fmt::format("the head at {} was reached", to_string(options_.head)));
+                                 has_joined_ = true;
                                  service_.serve(connection);
                                },
                            // It differs from the other hosts, and would at each attempt.
                            .on_sent_home = [this](const std::string& why) { end(kExitUnrecoverable, why); },
                            // Starting all hosts again resumes from what they have saved.
-                           .on_given_up = [this](const std::string& why) { end(kExitStopped, why); },
+                           .on_given_up =
+                               [this](const std::string& why) {
+                                 if (!has_joined_) return end(kExitStopped, why);
+                                 end(kExitStopped,
+                                     fmt::format("the head was lost and did not come back: {}; start the same command "
+                                                 "on all hosts again to go on",
+                                                 why),
+                                     true);
+                               },
                            .on_failure = [this](const std::string& why) { tell(why); }});
 }
 
@@ -52,10 +62,14 @@ void Agent::tell(const std::string& news) const {
   if (handlers_.on_news) handlers_.on_news(news);
 }
 
-void Agent::end(int exit_code, const std::string& sentence) {
+void Agent::ask_to_leave(int signal) {
+  service_.ask_to_leave(signal);
+}
+
+void Agent::end(int exit_code, const std::string& sentence, bool is_head_lost) {
   // Kept, since the handler may end this agent.
   const auto on_over = handlers_.on_over;
-  if (on_over) on_over({.exit_code = exit_code, .sentence = sentence});
+  if (on_over) on_over({.exit_code = exit_code, .sentence = sentence, .is_head_lost = is_head_lost});
 }
 
 }  // namespace holdfast::recovery

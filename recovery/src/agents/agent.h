@@ -22,10 +22,10 @@
 #include <boost/asio/io_context.hpp>
 
 #include "hosts/head_dialer.h"
-#include "hosts/host_address.h"
 #include "hosts/host_agent.h"
 #include "hosts/introduction.h"
 #include "hosts/secret.h"
+#include "links/host_address.h"
 #include "memory/fence.h"
 
 namespace holdfast::recovery {
@@ -36,6 +36,7 @@ struct AgentOptions {
   AgentConnection::Limits limits{};
   std::chrono::milliseconds join_timeout = std::chrono::minutes(10);  // for the head to take it, for the first time
   std::chrono::milliseconds patience = std::chrono::minutes(1);       // for a head that was lost
+  std::string run_directory{};  // which the head's mark shows to be shared; empty: it is not looked for
 };
 
 // For the thread that runs the io_context.
@@ -45,6 +46,7 @@ class Agent {
   struct End {
     int exit_code = 0;
     std::string sentence{};
+    bool is_head_lost = false;  // the head was given up, after this host had been part of the run
   };
   struct Handlers {
     // The last call. It may end the agent, which otherwise keeps its memory.
@@ -60,19 +62,22 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
+  // Asks the head to go on without this host, whose end follows. Without a head, it ends at once.
+  void ask_to_leave(int signal);
   // The newest state in memory of this host; valid until the next event.
   std::optional<MemorySnapshots::Whole> newest_snapshot() const { return service_.newest_snapshot(); }
 
  private:
   void dial(std::chrono::milliseconds time);
   void tell(const std::string& news) const;
-  void end(int exit_code, const std::string& sentence);
+  void end(int exit_code, const std::string& sentence, bool is_head_lost = false);
 
   boost::asio::io_context& io_;
   const AgentOptions options_;
   const std::shared_ptr<boost::asio::ssl::context> tls_;
   const Handlers handlers_;
   AgentService service_;
+  bool has_joined_ = false;
   std::unique_ptr<HeadDialer> dialer_;  // of the latest attempt to reach the head
 };
 

@@ -6,21 +6,41 @@
 #include "agents/agent_service.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "agents/head_mark.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
+namespace {
+
+// For a file that another host has just made to be seen here.
+constexpr std::chrono::seconds kMarkTime(3);
+
+// The process that watches over a process of this host is this one.
+nlohmann::json for_this_host(nlohmann::json message) {
+  if (message.at("kind") == kHello) message["watchdog_pid"] = ::getpid();
+  return message;
+}
+
+nlohmann::json not_started(const Error& error) {
+  return {{"kind", kNotStarted}, {"code", static_cast<int>(error.code())}, {"what", error.what()}};
+}
+
+}  // namespace
 
 AgentService::AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgent> host, Fence& fence,
-                           const HostTimes& times, Handlers handlers)
+                           const HostTimes& times, Handlers handlers, std::string run_directory)
     : times_(times),
       handlers_(std::move(handlers)),
+      run_directory_(std::move(run_directory)),
       fence_(fence),
       host_(std::move(host)),
       look_timer_(io),
@@ -58,6 +78,7 @@ void AgentService::take(const nlohmann::json& message) {
   if (kind == kResume) {
     if (to_resume_ || is_present_) throw Error(ErrorCode::input_output, "the head resumed twice");
     to_resume_ = whole_numbers_in<int>(message, "members");
+    mark_ = message.at("mark").get<std::string>();
     return;
   }
   // The head waits for the answer to its `resume`.
@@ -68,14 +89,14 @@ void AgentService::take(const nlohmann::json& message) {
   const int member = whole_number_in<int>(message, "member");
   if (kind == kDrop) {
     processes_.erase(member);
-    return;
+    return end_if_left();
   }
   // The process may have ended while the order was on its way.
   Process* const process = find(member);
   if (kind == kTell) {
     if (process == nullptr) return;
     try {
-      process->process->send({.body = message.at("message")});
+      process->process->send({.body = for_this_host(message.at("message"))});
     } catch (const Error& error) {
       // The end of a process that is gone says more.
       if (error.code() != ErrorCode::unavailable) say_of(member, {{"kind", kBadMessage}, {"what", error.what()}});
@@ -124,10 +145,16 @@ void AgentService::start(const ReplicaStarter::Program& program) {
                   .on_swept =
                       [this, member](int ended, bool is_any_left) {
                         say_of(member, {{"kind", kSwept}, {"ended", ended}, {"is_any_left", is_any_left}});
+                      },
+                  .on_start_failed =
+                      [this, member](const Error& error) {
+                        say_of(member, not_started(error));
+                        processes_.erase(member);
+                        end_if_left();
                       }});
   } catch (const Error& error) {
     processes_.erase(member);
-    return say_of(member, {{"kind", kNotStarted}, {"code", static_cast<int>(error.code())}, {"what", error.what()}});
+    return say_of(member, not_started(error));
   }
   say_of(member,
          {{"kind", kStarted}, {"pid", process.process->pid()}, {"at", std::int64_t{process.process->started()}}});
@@ -214,8 +241,44 @@ void AgentService::look() {
   // How old the head's word was that took this agent is not known. So only a beat of this connection counts.
   if (acknowledged <= opened_) return;
   fence_.set(acknowledged + times_.fence);
+  if (to_resume_ && !sees_the_mark()) return;
   if (to_resume_) answer_resume();
   if (is_present_) say_sights();
+}
+
+// Whether the run directory here is that of the head. Ends this agent where it is not.
+bool AgentService::sees_the_mark() {
+  if (mark_.empty() || run_directory_.empty() || is_head_mark_there(run_directory_, mark_)) return true;
+  // Before the head gives this connection up.
+  if (boot_time_now() - opened_ < std::min<BootTime>(kMarkTime, times_.host / 2)) return false;
+  end(kExitUnrecoverable,
+      fmt::format(
+          "the run directory {} of this host is not that of the head: there is no {}/hosts/head with the head's "
+          "mark here; give --run-dir a folder that all hosts share, under the same name",
+          run_directory_, run_directory_));
+  return false;
+}
+
+void AgentService::ask_to_leave(int signal) {
+  leaving_by_ = signal;
+  say({{"kind", kLeaving}, {"signal", signal}});
+  end_if_left();
+}
+
+// The head has forgotten all processes of this host. What follows is of no interest to it any more.
+void AgentService::end_if_left() {
+  if (!leaving_by_ || (connection_ != nullptr && !processes_.empty())) return;
+  end(kExitStopped, "this host has left the run as asked; the other hosts go on");
+}
+
+// Later: the handler may end this service, whose functions are on the stack.
+void AgentService::end(int exit_code, const std::string& sentence) {
+  lose(sentence);
+  why_lost_.reset();
+  stop_timer_.expires_after(std::chrono::milliseconds(0));
+  stop_timer_.async_wait(while_alive([this, exit_code, sentence] {
+    if (handlers_.on_over) handlers_.on_over(exit_code, sentence);
+  }));
 }
 
 // What the head has forgotten is ended. What has ended and the head still believes in is named; also a process that
@@ -238,6 +301,7 @@ void AgentService::answer_resume() {
   }
   is_present_ = true;
   say(presence_message(presence));
+  if (leaving_by_) say({{"kind", kLeaving}, {"signal", *leaving_by_}});
 }
 
 void AgentService::say_sights() {

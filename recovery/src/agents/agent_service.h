@@ -41,9 +41,10 @@ class AgentService {
     std::function<void(int exit_code, const std::string& sentence)> on_over{};
   };
 
-  // `host` starts its processes with `fence`, which outlives the service, as `io` does.
+  // `host` starts its processes with `fence`, which outlives the service, as `io` does. `run_directory`: where the mark
+  // of the head has to be; empty: it is not looked for.
   AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgent> host, Fence& fence, const HostTimes& times,
-               Handlers handlers);
+               Handlers handlers, std::string run_directory = "");
   // Kills all processes.
   ~AgentService();
   AgentService(const AgentService&) = delete;
@@ -51,6 +52,8 @@ class AgentService {
 
   // Begins with a connection that the head has just taken, and that is open. Asserts that the service waits for one.
   void serve(std::shared_ptr<AgentConnection> connection);
+  // Asks the head to go on without this host. on_over() follows once no process is left here, or the head is lost.
+  void ask_to_leave(int signal);
   // The newest state in memory of this host; valid until the next event.
   std::optional<MemorySnapshots::Whole> newest_snapshot() const { return host_->newest_snapshot(); }
 
@@ -74,6 +77,9 @@ class AgentService {
   void look();
   void wait_for_look();
   void answer_resume();
+  bool sees_the_mark();
+  void end_if_left();
+  void end(int exit_code, const std::string& sentence);
   void say_sights();
   void lose(const std::string& why);
   bool is_any_in_a_generation() const;
@@ -86,6 +92,7 @@ class AgentService {
   // Constant after construction.
   const HostTimes times_;
   const Handlers handlers_;
+  const std::string run_directory_;
   Fence& fence_;
   const std::unique_ptr<HostAgent> host_;  // outlives all processes
 
@@ -97,6 +104,8 @@ class AgentService {
   std::shared_ptr<AgentConnection> connection_;  // null: the head is lost
   BootTime opened_{};                            // counts as acknowledged, although no beat was
   std::optional<std::vector<int>> to_resume_;    // processes that the head named; not answered yet
+  std::string mark_;                             // of the head, for this connection
+  std::optional<int> leaving_by_;                // the signal that asked this host to leave
   bool is_present_ = false;                      // this connection's `resume` was answered
   std::optional<std::string> why_lost_;          // while it is leaving
   const std::shared_ptr<const bool> is_alive_ = std::make_shared<const bool>(true);

@@ -5,6 +5,7 @@
 
 #include "agents/host_messages.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -45,6 +46,24 @@ std::chrono::nanoseconds nanoseconds_in(const nlohmann::json& message, const cha
   return std::chrono::nanoseconds(whole_number_in<std::int64_t>(message, key));
 }
 
+// The arrays of a generation are read by index, and each host is found among its hosts.
+void check_hosts(const HostAgent::Generation& generation) {
+  if (generation.hosts.empty() && generation.peers.empty()) return;
+  const auto has = [&](int host) {
+    return std::find(generation.hosts.begin(), generation.hosts.end(), host) != generation.hosts.end();
+  };
+  std::vector<int> order = generation.hosts;
+  order.erase(std::unique(order.begin(), order.end()), order.end());
+  std::set<int> named{generation.host};
+  for (const LinkPeer& peer : generation.peers) named.insert(peer.host);
+  const bool fits = generation.hosts.size() == generation.members.size() && has(generation.host) &&
+                    named.size() == generation.peers.size() + 1 && order.size() == named.size() &&
+                    std::set<int>(order.begin(), order.end()) == named;
+  if (fits) return;
+  throw Error(ErrorCode::input_output,
+              fmt::format("the head opened generation {} with hosts that do not fit together", generation.number));
+}
+
 }  // namespace
 
 nlohmann::json start_message(const ReplicaStarter::Program& program) {
@@ -65,18 +84,36 @@ ReplicaStarter::Program parse_start(const nlohmann::json& message) {
 }
 
 nlohmann::json generation_message(const HostAgent::Generation& generation) {
+  nlohmann::json peers = nlohmann::json::array();
+  for (const LinkPeer& peer : generation.peers) {
+    peers.push_back(
+        {{"host", peer.host}, {"address", peer.address.host}, {"port", peer.address.port}, {"key", to_text(peer.key)}});
+  }
   return {{"kind", kOpenGeneration},
           {"number", generation.number},
           {"members", generation.members},
           {"shards", generation.shards},
-          {"may_use_snapshots", generation.may_use_snapshots}};
+          {"may_use_snapshots", generation.may_use_snapshots},
+          {"hosts", generation.hosts},
+          {"host", generation.host},
+          {"peers", peers}};
 }
 
 HostAgent::Generation parse_generation(const nlohmann::json& message) {
-  return {.number = whole_number_in<int>(message, "number"),
-          .members = whole_numbers_in<int>(message, "members"),
-          .shards = whole_numbers_in<int>(message, "shards"),
-          .may_use_snapshots = message.at("may_use_snapshots").get<bool>()};
+  HostAgent::Generation generation{.number = whole_number_in<int>(message, "number"),
+                                   .members = whole_numbers_in<int>(message, "members"),
+                                   .shards = whole_numbers_in<int>(message, "shards"),
+                                   .may_use_snapshots = message.at("may_use_snapshots").get<bool>(),
+                                   .hosts = whole_numbers_in<int>(message, "hosts"),
+                                   .host = whole_number_in<int>(message, "host")};
+  for (const nlohmann::json& peer : message.at("peers")) {
+    generation.peers.push_back({.host = whole_number_in<int>(peer, "host"),
+                                .address = {.host = peer.at("address").get<std::string>(),
+                                            .port = whole_number_in<std::uint16_t>(peer, "port")},
+                                .key = link_key_from(peer.at("key").get<std::string>())});
+  }
+  check_hosts(generation);
+  return generation;
 }
 
 // A process that ended in order, or had no time to leave anything, has no crash.

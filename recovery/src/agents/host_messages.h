@@ -4,9 +4,10 @@
 // Beats are sent besides (hosts/agent_connection.h).
 //
 // Head to agent:
-//   resume {members}                        the first: the processes that the head knows there; all others are ended
+//   resume {members, mark}                  the first: the processes that the head knows there; all others are ended.
+//                                           mark: what the head has left in the run directory
 //   start {member, executable, arguments, variables, ignores_failing_writes}
-//   open_generation {number, members, shards, may_use_snapshots}
+//   open_generation {number, members, shards, may_use_snapshots, hosts, host, peers}
 //   cancel_generation
 //   tell {member, message}                  a message for the process, as in channel/messages.h
 //   ask_to_leave {member, signal}
@@ -25,6 +26,7 @@
 //   died {member}
 //   swept {member, ended, is_any_left}
 //   exited {member, exit_code, signal, crash}
+//   leaving {signal}                        this host was asked to leave the run
 //   statuses {statuses}                         what the agent saw of each process; with each beat
 
 #include <chrono>
@@ -62,6 +64,7 @@ inline constexpr const char* kFailed = "failed";
 inline constexpr const char* kDied = "died";
 inline constexpr const char* kSwept = "swept";
 inline constexpr const char* kExited = "exited";
+inline constexpr const char* kLeaving = "leaving";
 inline constexpr const char* kStatuses = "statuses";
 
 // The whole number of a message under `key`. Throws Error{input_output} for anything else, and for a number that a Type

@@ -84,8 +84,8 @@ Load RemoteReplica::load(int member, int shards, int at_once) const {
           .waiting = status_.waiting};
 }
 
-RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers)
-    : times_(times), handlers_(std::move(handlers)), presence_timer_(io) {}
+RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, std::string mark)
+    : times_(times), handlers_(std::move(handlers)), mark_(std::move(mark)), presence_timer_(io) {}
 
 RemoteHost::~RemoteHost() {
   if (connection_ != nullptr) connection_->close();
@@ -103,7 +103,7 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
     const auto replica = weak.lock();
     if (replica != nullptr && !replica->is_over_) resumed_.push_back(member);
   }
-  connection_->send({{"kind", kResume}, {"members", resumed_}});
+  connection_->send({{"kind", kResume}, {"members", resumed_}, {"mark", mark_}});
   // An agent answers once its beats are acknowledged. One that never does would stay, and be of no use.
   presence_timer_.expires_after(times_.host);
   presence_timer_.async_wait(
@@ -120,6 +120,7 @@ void RemoteHost::end_run(int exit_code, const std::string& sentence) {
   const std::shared_ptr<AgentConnection> last = std::exchange(connection_, nullptr);
   last->send({{"kind", kOver}, {"exit_code", exit_code}, {"sentence", sentence}});
   last->close_when_sent();
+  last_ = last;
 }
 
 std::shared_ptr<ReplicaProcess> RemoteHost::start(const ReplicaStarter::Program& program,
@@ -161,6 +162,10 @@ void RemoteHost::take(const nlohmann::json& message) {
       ProcessStatus seen = parse_status(status);
       if (const auto replica = find(seen.heartbeat.member)) replica->status_ = std::move(seen);
     }
+    return;
+  }
+  if (kind == kLeaving) {
+    if (handlers_.on_leaving) handlers_.on_leaving(whole_number_in<int>(message, "signal"));
     return;
   }
   const auto replica = find(whole_number_in<int>(message, "member"));

@@ -39,10 +39,12 @@ class RemoteHost final : public HostAgent {
     // Its agent is gone, or does not answer. From `fenced_at` on nothing there trains or writes any more, unless the
     // host has come back. Not called after end_run().
     std::function<void(const std::string& why, BootTime fenced_at)> on_lost{};
+    // Its agent was asked by a signal to leave the run.
+    std::function<void(int signal)> on_leaving{};
   };
 
-  // `io` outlives it.
-  RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers);
+  // `io` outlives it. `mark`: what its agent is to find in the run directory (agents/head_mark.h); empty: nothing.
+  RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, std::string mark = "");
   ~RemoteHost() override;
 
   // Begins with a connection that was just taken, and that is open. One that is there already counts as lost, since its
@@ -51,6 +53,8 @@ class RemoteHost final : public HostAgent {
   bool is_there() const { return is_present_; }
   // Tells the agent that the run is over, and closes the connection.
   void end_run(int exit_code, const std::string& sentence);
+  // The agent does not have the last message yet.
+  bool is_being_told() const { return !last_.expired(); }
 
   // HostAgent. start() throws Error{unavailable} while the host is away; that a process could not be started there
   // comes as on_start_failed. Orders to a host that is away are dropped, but for kill().
@@ -77,11 +81,13 @@ class RemoteHost final : public HostAgent {
 
   const HostTimes times_;
   const Handlers handlers_;
+  const std::string mark_;
   boost::asio::steady_timer presence_timer_;
   std::map<int, std::weak_ptr<RemoteReplica>> replicas_;  // by member; the head drops them
   std::shared_ptr<AgentConnection> connection_;           // null: it is away
   std::vector<int> resumed_;                              // named to this connection's agent
   bool is_present_ = false;
+  std::weak_ptr<AgentConnection> last_;  // that is being closed with the run
   const std::shared_ptr<const bool> is_alive_ = std::make_shared<const bool>(true);
 };
 

@@ -42,6 +42,20 @@ Hello parse_hello(const nlohmann::json& message) {
           .log_level = log_level_from_name(message.value("log_level", ""))};
 }
 
+void to_json(nlohmann::json& message, const Welcome& welcome) {
+  message = {
+      {"generation", welcome.generation}, {"rank", welcome.rank}, {"size", welcome.size}, {"shards", welcome.shards}};
+  if (!welcome.host_ranks.empty()) message["host_ranks"] = welcome.host_ranks;
+}
+
+void from_json(const nlohmann::json& message, Welcome& welcome) {
+  welcome = {.generation = message.at("generation").get<int>(),
+             .rank = message.at("rank").get<int>(),
+             .size = message.at("size").get<int>(),
+             .shards = message.at("shards").get<std::vector<int>>(),
+             .host_ranks = message.value("host_ranks", std::vector<int>())};
+}
+
 nlohmann::json work_message(int generation, const Worker::Work& work) {
   return {{"kind", kWork}, {"generation", generation}, {"shards", work.shards}, {"at_once", work.at_once}};
 }

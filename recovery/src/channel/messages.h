@@ -82,10 +82,12 @@ struct Welcome {
   int generation = 0;
   int rank = 0;
   int size = 0;
-  std::vector<int> shards{};  // by rank; empty: as the program assigns them
+  std::vector<int> shards{};      // by rank; empty: as the program assigns them
+  std::vector<int> host_ranks{};  // how many ranks each host has, in the order of ranks; empty: all are on one host
 };
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, generation, rank, size, shards)
+void to_json(nlohmann::json& message, const Welcome& welcome);
+void from_json(const nlohmann::json& message, Welcome& welcome);
 
 nlohmann::json work_message(int generation, const Worker::Work& work);
 Worker::Work parse_work(const nlohmann::json& message);

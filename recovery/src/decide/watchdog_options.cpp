@@ -64,6 +64,26 @@ void check_open_files(const WatchdogOptions& options) {
                           limit.rlim_cur, needed, options.replicas, options.recovery.spares));
 }
 
+void check_hosts(const WatchdogOptions& options) {
+  if (options.is_plain_program) {
+    refuse(
+        "a program that does not use Holdfast runs on a single host, since nothing connects its processes; leave "
+        "--plain or --nnodes out");
+  }
+  if (options.devices.size() % static_cast<std::size_t>(options.hosts) != 0 || options.devices.empty()) {
+    refuse(fmt::format("{} devices cannot be divided among {} hosts", options.devices.size(), options.hosts));
+  }
+  const bool are_cpus = std::all_of(options.devices.begin(), options.devices.end(),
+                                    [](const std::string& device) { return device.starts_with("cpu"); });
+  if (!are_cpus) {
+    throw Error(
+        ErrorCode::unsupported,
+        "a run over several hosts computes on CPUs only, and other devices were named; give --nnodes 1 for a run "
+        "on the devices of this host");
+  }
+  check_duration("join_timeout", options.join_timeout);
+}
+
 }  // namespace
 
 int most_replicas(const WatchdogOptions& options) {
@@ -83,6 +103,7 @@ void check_options(const WatchdogOptions& options) {
   if (options.recovery.when_slow == WhenSlow::replace && !may_use_memory(options)) {
     refuse("a slow replica cannot be replaced when recovery is from savepoints: all would go back to the newest one");
   }
+  if (options.hosts > 1) check_hosts(options);
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
   check_count("max_restarts", options.recovery.max_restarts, 0, std::numeric_limits<int>::max());
@@ -117,6 +138,15 @@ std::vector<std::string> all_faults(const WatchdogOptions& options) {
   return faults;
 }
 
+// Empty for a single host. Processes are assigned to slots in turn, so hosts take turns too: where there are fewer
+// processes than slots, each host has some.
+std::vector<int> hosts_of_slots(const WatchdogOptions& options) {
+  std::vector<int> hosts;
+  if (options.hosts == 1) return hosts;
+  for (int slot = 0; slot < static_cast<int>(options.devices.size()); ++slot) hosts.push_back(slot % options.hosts);
+  return hosts;
+}
+
 // A plain program cannot hand its state to a newcomer, so all its processes start together.
 SupervisorPolicy policy_of(const WatchdogOptions& options) {
   const bool keep_survivors = may_use_memory(options) && !options.is_plain_program;
@@ -127,6 +157,9 @@ SupervisorPolicy policy_of(const WatchdogOptions& options) {
           .starts_when_gone = options.recovery.start_when_gone.value_or(has_other_devices),
           .replicas = options.replicas,
           .device_slots = options.devices.empty() ? options.replicas : static_cast<int>(options.devices.size()),
+          .hosts = options.hosts,
+          .slot_hosts = hosts_of_slots(options),
+          .join_timeout = options.join_timeout,
           .keep_survivors = keep_survivors,
           .all_start_together = options.is_plain_program,
           .start_delay = kStartDelay};

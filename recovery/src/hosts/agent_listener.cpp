@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <boost/asio/ip/v6_only.hpp>
 
 #include "holdfast/base/error.h"
+#include "links/listen.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -21,25 +21,13 @@ constexpr std::size_t kMostStrangers = 32;
 // After a failure to accept, such as too many open files.
 constexpr std::chrono::milliseconds kPauseAfterFailure(100);
 
-// Of IPv6 and, by it, of IPv4 where the system has both.
-tcp::acceptor listen_on(asio::io_context& io, int port) {
-  boost::system::error_code error;
-  for (const tcp& protocol : {tcp::v6(), tcp::v4()}) {
-    tcp::acceptor acceptor(io);
-    error = {};
-    acceptor.open(protocol, error);
-    if (error) continue;
-    // A head that starts again must not wait until the connections of the one before it are forgotten.
-    acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    boost::system::error_code ignored;
-    if (protocol == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), ignored);
-    if (!error) acceptor.bind(tcp::endpoint(protocol, static_cast<unsigned short>(port)), error);
-    if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
-    if (!error) return acceptor;
+tcp::acceptor listen_as_head(asio::io_context& io, int port) {
+  try {
+    return listen_on(io, port, fmt::format("the head cannot listen on port {} for the other hosts", port));
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}; give another port with --head HOST:PORT, the same on all hosts", error.what()));
   }
-  throw Error(ErrorCode::input_output, fmt::format("the head cannot listen on port {} for the other hosts: {}; give "
-                                                   "another port with --head HOST:PORT, the same on all hosts",
-                                                   port, error.message()));
 }
 
 }  // namespace
@@ -131,7 +119,8 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
 
 AgentListener::AgentListener(asio::io_context& io, int port, std::shared_ptr<asio::ssl::context> tls, Introduction ours,
                              const AgentConnection::Limits& limits, Handlers handlers)
-    : core_(std::make_shared<Core>(listen_on(io, port), std::move(tls), std::move(ours), limits, std::move(handlers))),
+    : core_(std::make_shared<Core>(listen_as_head(io, port), std::move(tls), std::move(ours), limits,
+                                   std::move(handlers))),
       port_(core_->acceptor.local_endpoint().port()) {
   core_->accept();
 }

@@ -12,8 +12,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include "holdfast/base/deadline.h"
-#include "hosts/host_address.h"
 #include "hosts/introduction.h"
+#include "links/host_address.h"
 
 namespace holdfast::recovery {
 

@@ -11,6 +11,7 @@
 
 #include "gpu/gpu_watch.h"
 #include "holdfast/recovery/memory_snapshot.h"
+#include "links/link_peer.h"
 #include "process/replica_process.h"
 
 namespace holdfast::recovery {
@@ -20,9 +21,13 @@ class HostAgent {
  public:
   struct Generation {
     int number = 0;
-    std::vector<int> members{};     // by rank
+    std::vector<int> members{};     // by rank, of all hosts
     std::vector<int> shards{};      // by rank; empty: assigned evenly
     bool may_use_snapshots = true;  // rank 0 gets the snapshots in memory, to look for a state
+    // In a generation over several hosts. The ranks of a host follow one another.
+    std::vector<int> hosts{};       // of each rank; empty: all members are on this host
+    int host = 0;                   // the number of this one, which has members
+    std::vector<LinkPeer> peers{};  // the others, in the order of their ranks
   };
 
   virtual ~HostAgent() = default;

@@ -1,8 +1,10 @@
 // Memory that replicas share is made here, and its descriptors go to them with messages, which no network could carry.
-// So requests for memory end at the agent, on whichever host the head is. docs/decisions/agents.md
+// So requests for memory end at the agent, on whichever host the head is. In a generation over several hosts, arenas
+// are shared by the ranks of this host alone, and come with the connections of their lane. docs/decisions/agents.md
 
 #include "hosts/local_host.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,15 +14,30 @@
 #include "channel/arena_exchange.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
+#include "links/link_exchange.h"
 #include "memory/snapshot_memories.h"
 
 namespace holdfast::recovery {
 namespace {
 
+struct Ranks {
+  int first = 0;
+  int count = 0;
+};
+
+// Those of this host, which follow one another.
+Ranks ranks_here(const HostAgent::Generation& generation) {
+  const std::vector<int>& hosts = generation.hosts;
+  if (hosts.empty()) return {.first = 0, .count = static_cast<int>(generation.members.size())};
+  const auto first = std::find(hosts.begin(), hosts.end(), generation.host);
+  return {.first = static_cast<int>(first - hosts.begin()),
+          .count = static_cast<int>(std::count(first, hosts.end(), generation.host))};
+}
+
 class LocalHost final : public HostAgent {
  public:
   LocalHost(boost::asio::io_context& io, std::unique_ptr<ReplicaStarter> starter, const LocalHostOptions& options)
-      : io_(io), is_plain_program_(options.is_plain_program), starter_(std::move(starter)) {}
+      : io_(io), is_plain_program_(options.is_plain_program), links_(options.links), starter_(std::move(starter)) {}
 
   std::shared_ptr<ReplicaProcess> start(const ReplicaStarter::Program& program,
                                         ReplicaStarter::Handlers handlers) override;
@@ -43,17 +60,24 @@ class LocalHost final : public HostAgent {
   void send(int id, const Message& message);
   void send_replies(const std::vector<ArenaExchange::Reply>& replies);
   void send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown);
+  void refuse(int local_rank, int exchange, ErrorCode code, const std::string& why);
+  void add_links(int exchange, LinkExchange::Links links);
+  void refuse_links(int exchange, const std::string& why);
   void send_snapshot_memory(int id, std::size_t bytes);
 
   boost::asio::io_context& io_;
   const bool is_plain_program_;
+  LinkListener* const links_;                      // null: a single host
   const std::unique_ptr<ReplicaStarter> starter_;  // outlives all processes
   std::map<int, Started> started_;                 // by member
   SnapshotMemories snapshot_memories_;
-  // These three belong to the newest generation.
+  // These belong to the newest generation.
   Generation generation_;
+  int first_rank_ = 0;  // of this host
   std::optional<ArenaExchange> arenas_;
-  std::map<int, int> ranks_;  // of members that have not left it
+  std::map<int, int> ranks_;                                   // within this host, of members that have not left it
+  std::optional<LinkExchange> exchange_;                       // with other hosts, if it has any
+  std::map<int, std::vector<ArenaExchange::Reply>> unlinked_;  // replies that wait for it, by exchange
   std::optional<GpuWatch> gpu_watch_;
 };
 
@@ -63,7 +87,10 @@ std::shared_ptr<ReplicaProcess> LocalHost::start(const ReplicaStarter::Program& 
   const int id = program.member;
   ReplicaStarter::Handlers of_agent = handlers;
   of_agent.on_message = [this, id](Message& message) { on_message(id, message); };
-  const std::shared_ptr<ReplicaProcess> process = starter_->start(program, std::move(of_agent));
+  // Beats go on meanwhile.
+  ReplicaStarter::Program not_waited_for = program;
+  not_waited_for.is_waited_for = links_ == nullptr;
+  const std::shared_ptr<ReplicaProcess> process = starter_->start(not_waited_for, std::move(of_agent));
   started_[id] = {.process = process, .handlers = std::move(handlers)};
   return process;
 }
@@ -71,13 +98,30 @@ std::shared_ptr<ReplicaProcess> LocalHost::start(const ReplicaStarter::Program& 
 void LocalHost::open_generation(const Generation& generation) {
   generation_ = generation;
   const auto size = static_cast<int>(generation.members.size());
-  arenas_.emplace(generation.number, size);
+  const auto [first, count] = ranks_here(generation);
+  first_rank_ = first;
+  arenas_.emplace(generation.number, count);
   snapshot_memories_.forget_old();
+  unlinked_.clear();
+  exchange_.reset();
+  if (!generation.peers.empty()) {
+    HOLDFAST_ASSERT(links_ != nullptr);
+    exchange_.emplace(
+        io_, *links_,
+        LinkExchange::Hosts{.host = generation.host, .of_ranks = generation.hosts, .peers = generation.peers},
+        LinkExchange::Handlers{
+            .on_links = [this](int exchange, LinkExchange::Links links) { add_links(exchange, std::move(links)); },
+            .on_failed = [this](int exchange, const std::string& why) { refuse_links(exchange, why); }});
+  }
   ranks_.clear();
-  for (int rank = 0; rank < size; ++rank) ranks_[generation.members[rank]] = rank;
-  for (int rank = 0; rank < size; ++rank) {
-    Message welcome{
-        .body = Welcome{.generation = generation.number, .rank = rank, .size = size, .shards = generation.shards}};
+  for (int rank = first; rank < first + count; ++rank) ranks_[generation.members[rank]] = rank - first;
+  for (int rank = first; rank < first + count; ++rank) {
+    const Welcome about{.generation = generation.number,
+                        .rank = rank,
+                        .size = size,
+                        .shards = generation.shards,
+                        .host_ranks = ranks_by_host(generation.hosts)};
+    Message welcome{.body = about};
     welcome.body["kind"] = kWelcome;
     // Only rank 0 looks for a state, and gives it to the others.
     if (rank == 0 && generation.may_use_snapshots) welcome.descriptors = snapshot_memories_.read_only_descriptors();
@@ -86,7 +130,16 @@ void LocalHost::open_generation(const Generation& generation) {
 }
 
 void LocalHost::cancel_generation() {
-  if (arenas_) send_replies(arenas_->cancel());
+  if (exchange_) exchange_->shut_down();
+  if (!arenas_) return;
+  // Ranks that wait for connections only.
+  const auto unlinked = std::exchange(unlinked_, {});
+  for (const auto& [exchange, replies] : unlinked) {
+    for (const ArenaExchange::Reply& reply : replies) {
+      refuse(reply.rank, exchange, ErrorCode::cancelled, fmt::format("generation {} was ended", generation_.number));
+    }
+  }
+  send_replies(arenas_->cancel());
 }
 
 std::uint64_t LocalHost::arrivals(int member) const {
@@ -126,8 +179,14 @@ void LocalHost::send(int id, const Message& message) {
 // A reply completes an exchange of all ranks, and one of these may have died meanwhile.
 void LocalHost::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
   for (const ArenaExchange::Reply& reply : replies) {
-    send(generation_.members.at(static_cast<std::size_t>(reply.rank)), reply.message);
+    send(generation_.members.at(static_cast<std::size_t>(first_rank_ + reply.rank)), reply.message);
   }
+}
+
+void LocalHost::refuse(int local_rank, int exchange, ErrorCode code, const std::string& why) {
+  const ArenaNumber which{.generation = generation_.number, .number = exchange};
+  send(generation_.members.at(static_cast<std::size_t>(first_rank_ + local_rank)),
+       {.body = arena_refusal(which, code, why)});
 }
 
 void LocalHost::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
@@ -137,7 +196,35 @@ void LocalHost::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDe
     return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
                                            fmt::format("generation {} was ended", which.generation))});
   }
-  send_replies(arenas_->request(rank->second, which.number, bytes, std::move(shown)));
+  std::vector<ArenaExchange::Reply> replies = arenas_->request(rank->second, which.number, bytes, std::move(shown));
+  const bool has_arenas = !replies.empty() && !replies.front().message.descriptors.empty();
+  if (!exchange_ || !has_arenas) return send_replies(replies);
+  // All ranks of this host have asked. They get their arenas when the other hosts are as far.
+  unlinked_[which.number] = std::move(replies);
+  exchange_->connect(which.number);
+}
+
+// A rank beyond the lanes gets none.
+void LocalHost::add_links(int exchange, LinkExchange::Links links) {
+  std::vector<ArenaExchange::Reply> replies = std::move(unlinked_.extract(exchange).mapped());
+  for (ArenaExchange::Reply& reply : replies) {
+    if (reply.rank >= static_cast<int>(links.size())) continue;
+    for (FileDescriptor& link : links[static_cast<std::size_t>(reply.rank)]) {
+      // That of this host itself, which has none.
+      if (link.is_open()) reply.message.descriptors.push_back(std::move(link));
+    }
+    reply.message.body["links"] = generation_.peers.size();
+  }
+  send_replies(replies);
+}
+
+void LocalHost::refuse_links(int exchange, const std::string& why) {
+  const auto replies = std::move(unlinked_.extract(exchange).mapped());
+  for (const ArenaExchange::Reply& reply : replies) {
+    refuse(
+        reply.rank, exchange, ErrorCode::input_output,
+        fmt::format("this host has no connection with {}; let the hosts of the run reach each other at any port", why));
+  }
 }
 
 void LocalHost::send_snapshot_memory(int id, std::size_t bytes) {

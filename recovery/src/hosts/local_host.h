@@ -7,11 +7,14 @@
 #include <boost/asio/io_context.hpp>
 
 #include "hosts/host_agent.h"
+#include "links/link_listener.h"
 
 namespace holdfast::recovery {
 
 struct LocalHostOptions {
   bool is_plain_program = false;  // processes read no messages
+  // In a run over several hosts: where connections of the other hosts arrive. It outlives the host.
+  LinkListener* links = nullptr;
 };
 
 // `io` outlives it. `starter` starts processes of this host.

@@ -20,8 +20,8 @@
 #include <optional>
 #include <string>
 
-#include "hosts/host_address.h"
 #include "hosts/secret.h"
+#include "links/host_address.h"
 
 namespace holdfast::recovery {
 

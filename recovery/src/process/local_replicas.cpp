@@ -59,6 +59,9 @@ class LocalReplica final : public ReplicaProcess, public std::enable_shared_from
   LocalReplica(asio::io_context& io, Sweeper& sweeper, int member, ReplicaStarter::Handlers handlers, Channel channel,
                SharedMemory life, Process process);
 
+  void wait_for_exec(FileDescriptor exec, std::string executable);
+  void take_exec();
+  void fail_to_start(const Error& error);
   template <class Handler>
   auto while_alive(Handler handler);
   Sweeper::WhenGone when_gone();
@@ -82,6 +85,9 @@ class LocalReplica final : public ReplicaProcess, public std::enable_shared_from
   asio::posix::stream_descriptor channel_events_;
   asio::posix::stream_descriptor exit_events_;
   asio::steady_timer sweep_timer_;
+  asio::steady_timer exec_timer_;
+  std::optional<asio::posix::stream_descriptor> exec_events_;  // while nobody knows whether the program runs
+  std::string executable_;
   bool is_asked_to_leave_ = false;
   bool has_joined_ = false;
   bool is_over_ = false;                   // its end was reported
@@ -103,14 +109,21 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
   variables.push_back(fmt::format("{}={}", kWorkerVariable, fmt::join(inherited, ",")));
   // All that the program starts inherits this mark, by which the sweeper finds it.
   variables.push_back(sweeper.variable_of(program.member));
-  Process process = Process::spawn({.executable = program.executable,
-                                    .arguments = program.arguments,
-                                    .variables = std::move(variables),
-                                    .inherited = std::move(inherited),
-                                    .ignores_failing_writes = program.ignores_failing_writes},
-                                   Deadline::after(kSpawnTimeout));
-  std::shared_ptr<LocalReplica> replica(new LocalReplica(io, sweeper, program.member, std::move(handlers),
-                                                         std::move(own_end), std::move(life), std::move(process)));
+  const SpawnOptions options{.executable = program.executable,
+                             .arguments = program.arguments,
+                             .variables = std::move(variables),
+                             .inherited = std::move(inherited),
+                             .ignores_failing_writes = program.ignores_failing_writes};
+  FileDescriptor exec;
+  const auto spawn = [&] {
+    if (program.is_waited_for) return Process::spawn(options, Deadline::after(kSpawnTimeout));
+    Process::Begun begun = Process::begin(options);
+    exec = std::move(begun.exec);
+    return std::move(begun.process);
+  };
+  std::shared_ptr<LocalReplica> replica(
+      new LocalReplica(io, sweeper, program.member, std::move(handlers), std::move(own_end), std::move(life), spawn()));
+  if (exec.is_open()) replica->wait_for_exec(std::move(exec), program.executable);
   // After the construction, because handlers hold weak pointers to the object.
   replica->wait_for_messages();
   replica->wait_for_exit();
@@ -130,7 +143,8 @@ LocalReplica::LocalReplica(asio::io_context& io, Sweeper& sweeper, int member, R
       // Copies, because Boost.Asio closes the descriptors that it gets.
       channel_events_(io, duplicate(channel_.descriptor()).release()),
       exit_events_(io, duplicate(process_.descriptor()).release()),
-      sweep_timer_(io) {}
+      sweep_timer_(io),
+      exec_timer_(io) {}
 
 void LocalReplica::watch_for_death() {
   if (std::exchange(has_joined_, true)) return;
@@ -189,6 +203,39 @@ auto LocalReplica::while_alive(Handler handler) {
   };
 }
 
+// A program on a file system that answers slowly must hold up nothing else here.
+void LocalReplica::wait_for_exec(FileDescriptor exec, std::string executable) {
+  executable_ = std::move(executable);
+  exec_events_.emplace(io_, exec.release());
+  exec_events_->async_wait(asio::posix::stream_descriptor::wait_read,
+                           while_alive([](LocalReplica& self) { self.take_exec(); }));
+  exec_timer_.expires_after(kSpawnTimeout);
+  exec_timer_.async_wait(while_alive([](LocalReplica& self) {
+    if (!self.exec_events_) return;
+    self.exec_events_.reset();
+    self.fail_to_start(
+        Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", self.executable_)));
+  }));
+}
+
+void LocalReplica::take_exec() {
+  if (!exec_events_ || is_over_) return;
+  exec_timer_.cancel();
+  const FileDescriptor exec(exec_events_->release());
+  exec_events_.reset();
+  try {
+    Process::check_exec(exec.value(), executable_);
+  } catch (const Error& error) {
+    fail_to_start(error);
+  }
+}
+
+void LocalReplica::fail_to_start(const Error& error) {
+  is_over_ = true;
+  process_.kill_group();
+  handlers_.on_start_failed(error);
+}
+
 void LocalReplica::wait_for_messages() {
   channel_events_.async_wait(asio::posix::stream_descriptor::wait_read, while_alive([](LocalReplica& self) {
                                self.receive_all();
@@ -227,6 +274,9 @@ void LocalReplica::on_died() {
 // The process is reaped only when all is gone. Until then no other group can get its number.
 void LocalReplica::on_exit_possible() {
   if (!process_.has_ended()) return wait_for_exit();
+  // A program that cannot run ends its process, which says why before.
+  take_exec();
+  if (is_over_) return;
   if (!is_asked_to_leave_) return end_what_it_started();
   // A shell may be gone before its child has saved its state.
   sweeper_.await(member_, when_gone());

@@ -105,20 +105,6 @@ void reset_signal_handlers() {
   ::_exit(127);
 }
 
-// The pipe closes at a successful exec; otherwise the child writes its errno.
-void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
-  if (!wait_for_descriptor(pipe, POLLIN, deadline)) {
-    throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", executable));
-  }
-  int error_number = 0;
-  const ssize_t bytes = TEMP_FAILURE_RETRY(::read(pipe, &error_number, sizeof error_number));
-  const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
-  if (bytes > 0) {
-    throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
-                                                 is_without_proc ? " (is /proc mounted here?)" : ""));
-  }
-}
-
 std::pair<FileDescriptor, FileDescriptor> create_pipe() {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe");
@@ -136,6 +122,26 @@ FileDescriptor open_null_device() {
 }  // namespace
 
 Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
+  Begun begun = begin(options);
+  if (!wait_for_descriptor(begun.exec.value(), POLLIN, deadline)) {
+    throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", options.executable));
+  }
+  check_exec(begun.exec.value(), options.executable);
+  return std::move(begun.process);
+}
+
+// The pipe closes at a successful exec; otherwise the child writes its errno.
+void Process::check_exec(int exec, const std::string& executable) {
+  int error_number = 0;
+  const ssize_t bytes = TEMP_FAILURE_RETRY(::read(exec, &error_number, sizeof error_number));
+  const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
+  if (bytes > 0) {
+    throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
+                                                 is_without_proc ? " (is /proc mounted here?)" : ""));
+  }
+}
+
+Process::Begun Process::begin(const SpawnOptions& options) {
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = environment_with(options.variables);
   const std::vector<char*> argument_pointers = pointers(arguments);
@@ -163,8 +169,7 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
     ::waitpid(pid, nullptr, 0);
     throw error;
   }
-  wait_for_exec(reading.value(), options.executable, deadline);
-  return process;
+  return {.process = std::move(process), .exec = std::move(reading)};
 }
 
 Process::Process(int pid, FileDescriptor descriptor) : pid_(pid), descriptor_(std::move(descriptor)) {}

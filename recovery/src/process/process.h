@@ -32,6 +32,12 @@ class Process {
   // Error{not_found, refused, input_output, deadline_exceeded} naming the executable.
   static Process spawn(const SpawnOptions& options, Deadline deadline);
 
+  struct Begun;
+  // As spawn(), but does not wait until the program runs.
+  static Begun begin(const SpawnOptions& options);
+  // `exec` is readable. Throws the Error of a program that cannot run.
+  static void check_exec(int exec, const std::string& executable);
+
   ~Process();
   Process(Process&&) noexcept = default;
   Process& operator=(Process&&) = delete;
@@ -59,6 +65,11 @@ class Process {
   int pid_;
   FileDescriptor descriptor_;  // closed after a move
   std::optional<ExitStatus> exit_status_;
+};
+
+struct Process::Begun {
+  Process process;
+  FileDescriptor exec;  // readable once the program runs, or cannot
 };
 
 }  // namespace holdfast::recovery

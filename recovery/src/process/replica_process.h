@@ -69,6 +69,8 @@ class ReplicaStarter {
     std::vector<std::string> variables{};  // "NAME=VALUE", besides those that the starter sets
     int member = 0;
     bool ignores_failing_writes = false;  // see SpawnOptions
+    // false: start() does not wait until the program runs. That it cannot comes as on_start_failed.
+    bool is_waited_for = true;
   };
   // What a worker sent before its end is always reported before the end.
   struct Handlers {
@@ -82,7 +84,8 @@ class ReplicaStarter {
     // Before on_exit: `ended` processes that the replica had left were killed. `is_any_left`: some were still there
     // when the time for that was over.
     std::function<void(int ended, bool is_any_left)> on_swept;
-    // Only of a process of another host, which start() does not wait for: it could not be started. Nothing follows.
+    // Only of a process that start() does not wait for, as all of other hosts: it could not be started. Nothing
+    // follows.
     std::function<void(const Error& error)> on_start_failed{};
   };
 

@@ -26,6 +26,7 @@
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/whole_number.h"
 #include "hosts/surroundings.h"
+#include "watchdog/launch_variables.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -53,14 +54,13 @@ std::optional<int> number(const char* name, int lowest, int highest) {
 
 // Each host would begin a run of its own otherwise, and they may share one directory.
 void require_one_host(const HostFlags& flags) {
-  const Surroundings found = surroundings_of(
-      {.hosts = flags.nnodes, .host = flags.node_rank, .head = flags.head, .secret_file = flags.secret}, variable);
+  const Surroundings found = surroundings_from(flags);
   if (found.hosts == 1) return;
-  throw Error(
-      ErrorCode::unsupported,
-      fmt::format("{} says that the run has {} hosts, of which this is number {}, and a run over several hosts "
-                  "is not possible yet; give --nnodes 1 for a run of this host alone, in a --run-dir of its own",
-                  found.hosts_by, found.hosts, found.host));
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{} says that the run has {} hosts, of which this is number {}, and this program starts runs "
+                          "of a single host; use `holdfast run`, or give --nnodes 1 for a run of this host alone, in a "
+                          "--run-dir of its own",
+                          found.hosts_by, found.hosts, found.host));
 }
 
 bool is_program(const std::string& path) {
@@ -135,6 +135,17 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::ve
   };
 }
 
+// The number of replicas: the option wins, then the launcher, then the devices, then the cores.
+WatchdogOptions complete(WatchdogOptions options, std::vector<std::string> devices, std::optional<int> of_launcher) {
+  options.executable = find_program(options.command.front());
+  if (options.replicas == 0) options.replicas = of_launcher.value_or(0);
+  if (options.replicas == 0) options.replicas = static_cast<int>(devices.size());
+  if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
+  if (devices.empty()) devices = cpus(std::max(1, options.replicas));
+  options.devices = std::move(devices);
+  return options;
+}
+
 }  // namespace
 
 WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts) {
@@ -144,15 +155,35 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   const std::optional<int> master_port = number("MASTER_PORT", 1, 65535);
   // Refused before anything else.
   require_one_host(hosts);
-  // Then the number of replicas: the option wins, then the launcher, then the devices, then the cores.
-  options.executable = find_program(options.command.front());
-  if (options.replicas == 0 && !rank) options.replicas = world_size.value_or(0);
-  if (options.replicas == 0) options.replicas = static_cast<int>(devices.size());
-  if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
-  if (devices.empty()) devices = cpus(std::max(1, options.replicas));
-  options.devices = devices;
-  options.variables_of = variables_for(std::move(devices), options.run_directory, master_port);
+  options = complete(std::move(options), std::move(devices), rank ? std::nullopt : world_size);
+  options.variables_of = variables_for(options.devices, options.run_directory, master_port);
   return options;
+}
+
+Surroundings surroundings_from(const HostFlags& flags) {
+  return surroundings_of(
+      {.hosts = flags.nnodes, .host = flags.node_rank, .head = flags.head, .secret_file = flags.secret}, variable);
+}
+
+WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::string> devices,
+                                    std::optional<int> replicas) {
+  if (options.command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
+  options.run_directory = absolute_path(options.run_directory);
+  return complete(std::move(options), std::move(devices), replicas);
+}
+
+std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,
+                                                                              int hosts, std::string run_directory) {
+  return [devices = std::move(devices), hosts, directory = std::move(run_directory)](const NewProcess& process) {
+    const auto local = static_cast<std::size_t>(process.device_slot / hosts);
+    return std::vector<std::string>{fmt::format("RANK={}", process.rank),
+                                    fmt::format("LOCAL_RANK={}", local),
+                                    fmt::format("WORLD_SIZE={}", process.replicas),
+                                    fmt::format("LOCAL_WORLD_SIZE={}", devices.size()),
+                                    fmt::format("HOLDFAST_DEVICE={}", devices.at(local)),
+                                    fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
+                                    fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory)};
+  };
 }
 
 int core_count() {

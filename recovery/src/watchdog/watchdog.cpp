@@ -33,20 +33,22 @@ std::string without_advice(const std::string& refusal) {
 
 }  // namespace
 
-WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
+WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way, OtherHosts* others)
     : options_(options),
       run_(run),
       may_give_way_(may_give_way),
+      others_(others),
       past_(read_past(journal_path(options.run_directory))),
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
+      links_(others == nullptr ? nullptr : std::make_unique<LinkListener>(io_)),
       host_(local_host(io_,
                        local_replicas(io_, run_.lock().value(),
                                       [this] {
                                         journal_.append({{"event", "sweeper_lost"}});
                                       }),
-                       {.is_plain_program = options.is_plain_program})),
+                       {.is_plain_program = options.is_plain_program, .links = links_.get()})),
       hang_detector_(hang_limits_of(options),
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
@@ -62,6 +64,7 @@ RunOutcome WatchdogLoop::run() {
                    {"command", options_.command}});
   open_control();
   watch_devices();
+  open_hosts();
   wait_for_signal();
   wait_for_tick();
   feed({.kind = EventKind::start});
@@ -69,6 +72,9 @@ RunOutcome WatchdogLoop::run() {
   // Both need the loop, which has ended.
   control_.reset();
   host_->stop_watching_devices();
+  is_over_ = true;
+  // What their agents say meanwhile comes too late.
+  if (others_ != nullptr) others_->end_run(outcome_.exit_code, outcome_.sentence);
   // Before the line of the run's end, which is the last one of this watchdog in the journal.
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
@@ -113,6 +119,22 @@ void WatchdogLoop::watch_devices() {
   } catch (const Error& error) {
     device_events_.unwatched(error.what());
   }
+}
+
+void WatchdogLoop::open_hosts() {
+  if (others_ == nullptr) return;
+  others_->open(
+      io_,
+      {.on_joined = [this](int host) { feed({.kind = EventKind::host_joined, .host = host}); },
+       .on_lost = [this](int host,
+                         const std::string& why) { feed({.kind = EventKind::host_lost, .what = why, .host = host}); },
+       .on_fence_passed = [this](int host) { feed({.kind = EventKind::fence_passed, .host = host}); },
+       .on_returned =
+           [this](int host, const std::vector<int>& members, const std::vector<std::int64_t>& steps) {
+             feed({.kind = EventKind::host_returned, .host = host, .members = members, .steps = steps});
+           },
+       .on_leaving = [this](int host,
+                            int signal) { feed({.kind = EventKind::host_leaving, .signal = signal, .host = host}); }});
 }
 
 RunRequests::Run WatchdogLoop::run_to_ask() {

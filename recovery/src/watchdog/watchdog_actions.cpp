@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -33,7 +34,9 @@ void WatchdogLoop::perform(const Action& action) {
     case ActionKind::open_generation:
       return open_generation(action);
     case ActionKind::cancel_generation:
-      return host_->cancel_generation();
+      host_->cancel_generation();
+      for (int host = 1; host < options_.hosts; ++host) agent_of_host(host).cancel_generation();
+      return;
     case ActionKind::kill_process:
       return kill_process(action.member);
     case ActionKind::ask_to_regroup:
@@ -56,12 +59,13 @@ void WatchdogLoop::perform(const Action& action) {
 void WatchdogLoop::start_process(int id, int device_slot) {
   const int rank = intended_rank(id);
   try {
-    const auto process = host_->start({.executable = options_.executable,
-                                       .arguments = options_.command,
-                                       .variables = variables_of(id, rank, device_slot),
-                                       .member = id,
-                                       .ignores_failing_writes = !options_.is_plain_program},
-                                      handlers_of(id));
+    const auto process = agent_of_host(state_.policy.host_of(device_slot))
+                             .start({.executable = options_.executable,
+                                     .arguments = options_.command,
+                                     .variables = variables_of(id, rank, device_slot),
+                                     .member = id,
+                                     .ignores_failing_writes = !options_.is_plain_program},
+                                    handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
     return on_start_failed(id, error);
@@ -109,12 +113,46 @@ void WatchdogLoop::open_generation(const Action& action) {
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;
-  host_->open_generation({.number = action.generation,
-                          .members = action.members,
-                          .shards = action.shards,
-                          .may_use_snapshots = may_use_memory(options_)});
+  HostAgent::Generation generation{.number = action.generation,
+                                   .members = action.members,
+                                   .shards = action.shards,
+                                   .may_use_snapshots = may_use_memory(options_),
+                                   .hosts = action.hosts};
+  if (action.hosts.empty()) {
+    host_->open_generation(generation);
+  } else {
+    open_on_hosts(std::move(generation));
+  }
   requests_.generation_opened();
   slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
+}
+
+// Each pair of hosts gets a key for the connections between them.
+void WatchdogLoop::open_on_hosts(HostAgent::Generation generation) {
+  const std::set<int> hosts(generation.hosts.begin(), generation.hosts.end());
+  std::map<std::pair<int, int>, LinkKey> keys;
+  for (const int host : hosts) {
+    generation.host = host;
+    generation.peers.clear();
+    for (const int peer : hosts) {
+      if (peer == host) continue;
+      const auto [key, is_new] = keys.try_emplace(std::minmax(host, peer));
+      if (is_new) key->second = new_link_key();
+      generation.peers.push_back(
+          {.host = peer, .address = others_->links_of(peer, links_->port()), .key = key->second});
+    }
+    agent_of_host(host).open_generation(generation);
+  }
+}
+
+HostAgent& WatchdogLoop::agent_of_host(int host) const {
+  return host == 0 ? *host_ : others_->agent(host);
+}
+
+// A member that the supervisor has forgotten is in no generation, so any agent knows as much about it.
+HostAgent& WatchdogLoop::agent_of(int id) const {
+  const Member* member = find_member(state_, id);
+  return agent_of_host(member == nullptr ? 0 : member->host);
 }
 
 void WatchdogLoop::kill_process(int id) {

@@ -80,7 +80,7 @@ void WatchdogLoop::look_for_hang() {
     const Stage stage = stage_of(id);
     // Other members wait for the watchdog itself, or are being ended.
     if (stage != Stage::starting && stage != Stage::training) continue;
-    Heartbeat heartbeat = process->heartbeat(id, host_->arrivals(id));
+    Heartbeat heartbeat = process->heartbeat(id, agent_of(id).arrivals(id));
     heartbeat.is_joining = stage == Stage::training && heartbeat.phase == Phase::starting;
     // A replica that computes its shards in several rounds needs as many times the time of one.
     if (const auto work = slow_replicas_.work_of(id)) {

@@ -2,8 +2,8 @@
 
 // The head of one run. It turns signals, ticks and messages of replicas into events, lets the supervisor decide on
 // them, and has the decisions carried out by the agent of its host (hosts/host_agent.h), which starts processes and
-// owns the memory that they share. Its functions are in watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp.
-// docs/decisions/recovery.md
+// owns the memory that they share, and by those of the run's other hosts, if it has any. Its functions are in
+// watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp. docs/decisions/recovery.md
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,10 @@
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/host_agent.h"
+#include "hosts/other_hosts.h"
 #include "journal/incident_story.h"
 #include "journal/journal.h"
+#include "links/link_listener.h"
 #include "process/crash_reader.h"
 #include "process/replica_process.h"
 
@@ -42,7 +44,8 @@ class WatchdogLoop {
  public:
   // `options` are checked. They and `run`, which owns their directory, outlive the watchdog. `may_give_way`: when a
   // replica reports OtherChoices, the run ends without a line about a failure.
-  WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
+  // `others`: the other hosts of a run over several, which outlive the watchdog.
+  WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way, OtherHosts* others = nullptr);
 
   // Blocks until the run has ended. Once.
   RunOutcome run();
@@ -51,6 +54,7 @@ class WatchdogLoop {
   // watchdog.cpp
   void open_control();
   void watch_devices();
+  void open_hosts();
   RunRequests::Run run_to_ask();
   std::map<int, MemberStatus> member_statuses() const;
   void hand_over_what_is_left();
@@ -88,6 +92,9 @@ class WatchdogLoop {
   std::vector<std::string> variables_of(int id, int rank, int device_slot) const;
   int intended_rank(int id);
   void open_generation(const Action& action);
+  void open_on_hosts(HostAgent::Generation generation);
+  HostAgent& agent_of_host(int host) const;
+  HostAgent& agent_of(int id) const;
   void kill_process(int id);
   void ask_to_stop();
   void tell_members(const nlohmann::json& body);
@@ -99,6 +106,7 @@ class WatchdogLoop {
   const WatchdogOptions& options_;
   const OwnedRun& run_;
   const bool may_give_way_;
+  OtherHosts* const others_;  // null: a single host
 
   // Only on the thread of run().
   Past past_;  // includes the restarts of this watchdog
@@ -118,7 +126,8 @@ class WatchdogLoop {
   std::set<int> dead_by_themselves_;  // members that died before they were killed
   bool was_killed_from_outside_ = false;
 
-  const std::unique_ptr<HostAgent> host_;  // outlives all processes
+  const std::unique_ptr<LinkListener> links_;  // null: a single host
+  const std::unique_ptr<HostAgent> host_;      // the head's own; outlives all processes
   DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;

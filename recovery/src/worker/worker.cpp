@@ -101,6 +101,12 @@ __attribute__((constructor(101))) void take_inheritance_early() {
   static_cast<void>(inheritance());
 }
 
+struct Place {
+  int host = 0;   // its number among the hosts of the generation
+  int rank = 0;   // within the host
+  int ranks = 0;  // of the host
+};
+
 nlohmann::json parse_or_quote(const std::string& text) {
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
   return value.is_discarded() ? nlohmann::json(text) : value;
@@ -250,6 +256,21 @@ struct Worker::Connection {
     welcome.reset();
     // Faults name ranks, and this process may have another rank than before.
     faults->move_to(member.rank, member.generation);
+  }
+
+  // Where this process is among the hosts of its generation.
+  Place place() const {
+    if (member.host_ranks.empty()) return {.host = 0, .rank = member.rank, .ranks = member.size};
+    Place place{.host = 0, .rank = member.rank};
+    for (const int ranks : member.host_ranks) {
+      place.ranks = ranks;
+      if (place.rank < ranks) return place;
+      place.rank -= ranks;
+      ++place.host;
+    }
+    throw Error(ErrorCode::input_output, fmt::format("the hosts of generation {} have {} ranks, and this process is "
+                                                     "rank {}",
+                                                     member.generation, member.rank - place.rank, member.rank));
   }
 
   // Replies of earlier generations are of no use to any caller.
@@ -414,6 +435,9 @@ int Worker::generation() const {
 const std::vector<int>& Worker::assigned_shards() const {
   return connection_->member.shards;
 }
+const std::vector<int>& Worker::host_ranks() const {
+  return connection_->member.host_ranks;
+}
 const std::string& Worker::run_directory() const {
   return connection_->hello->run_directory;
 }
@@ -443,15 +467,23 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
   connection_->send_message(request);
   Message reply = connection_->wait_for_arenas(which, deadline);
   check_arena_reply(reply.body);
-  // The reply has one arena for each rank, and then what each rank shows.
-  const auto ranks = static_cast<std::size_t>(size());
-  HOLDFAST_ASSERT(reply.descriptors.size() == ranks * (shows != nullptr ? 2 : 1));
+  // The reply has one arena for each rank of this host, then what each of them shows, and then connections.
+  const Place place = connection_->place();
+  const auto ranks = static_cast<std::size_t>(place.ranks);
+  const auto links = reply.body.value("links", std::size_t{0});
+  const std::size_t memories = ranks * (shows != nullptr ? 2 : 1);
+  HOLDFAST_ASSERT(reply.descriptors.size() == memories + links);
   Arena arena;
   arena.all.resize(ranks);
-  arena.shown = connection_->views_of(std::span(reply.descriptors).subspan(ranks));
-  for (int peer = 0; peer < size(); ++peer) {
+  arena.shown = connection_->views_of(std::span(reply.descriptors).subspan(ranks, memories - ranks));
+  for (std::size_t next = memories; next < reply.descriptors.size(); ++next) {
+    if (static_cast<int>(arena.links.size()) == place.host) arena.links.emplace_back();
+    arena.links.push_back(std::move(reply.descriptors[next]));
+  }
+  if (links > 0 && place.host == static_cast<int>(links)) arena.links.emplace_back();
+  for (int peer = 0; peer < place.ranks; ++peer) {
     FileDescriptor& descriptor = reply.descriptors.at(peer);
-    if (peer == rank()) {
+    if (peer == place.rank) {
       arena.own = SharedMemory::map_writable(std::move(descriptor), bytes);
     } else {
       arena.all.at(peer) = SharedMemory::map_read_only(std::move(descriptor), bytes);

@@ -279,6 +279,12 @@ holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* worker, size_t 
       throw Error(ErrorCode::invalid_argument, fmt::format("an arena of {} bytes has no room for its header of {}",
                                                            bytes, HOLDFAST_ARENA_HEADER_BYTES));
     }
+    if (worker->worker->host_ranks().size() > 1) {
+      throw Error(
+          ErrorCode::unsupported,
+          "the replicas of this generation are on several hosts, which cannot read each other's memory; run the "
+          "program on one host");
+    }
     auto exchanged = std::make_unique<holdfast_arenas>();
     exchanged->rank = worker->worker->rank();
     exchanged->memory = worker->worker->exchange_arenas(bytes, after(timeout_seconds));

@@ -36,8 +36,8 @@ struct Rooms {
 
 const std::vector<Rooms> kRooms = {
     {"recovery/src",
-     {"decide", "faults", "journal", "channel", "gpu", "memory", "detect", "control", "process", "worker", "hosts",
-      "agents", "watchdog"},
+     {"decide", "faults", "journal", "channel", "gpu", "memory", "detect", "control", "process", "worker", "links",
+      "hosts", "agents", "watchdog"},
      ""},
     {"format/src", {"codec", "hdf5", "container", "view", "array_files"}, ""},
     {"exchange/src",

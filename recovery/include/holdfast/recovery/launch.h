@@ -13,6 +13,7 @@
 //
 //   run_watchdog(for_any_program({.replicas = 2, .run_directory = "run", .command = {"python", "train.py"}}, {}));
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,12 +23,13 @@
 namespace holdfast::recovery {
 
 // Which of several hosts this process is on, as a user says it; what is empty is taken from the environment, where
-// torchrun, Kubeflow, Slurm, Open MPI and others say it. A run over several hosts is not possible yet.
+// torchrun, Kubeflow, Slurm, Open MPI and others say it.
 struct HostFlags {
   std::optional<int> nnodes{};          // the number of hosts; 1: this host alone, whatever the environment says
   std::optional<int> node_rank{};       // of this host, from 0
   std::optional<std::string> head{};    // HOST:PORT, where the host of rank 0 listens
   std::optional<std::string> secret{};  // the file with the secret that all hosts share
+  std::chrono::milliseconds head_timeout = std::chrono::minutes(1);  // for a head that was lost to come back
 };
 
 // Completes options whose `command` is what a user typed. `devices` may list a device several times; empty: cpu:0 and
@@ -38,7 +40,7 @@ struct HostFlags {
 // WORLD_SIZE must be 1 then, unless `hosts.nnodes` is.
 //
 // Throws Error{not_found} for a program that is not there, Error{invalid_argument}, and Error{unsupported} under a
-// launcher that started several processes, on this host or on several.
+// launcher that started several processes, on this host or on several: run_program() is for those (run_program.h).
 WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts = {});
 
 // The number of cores that this process may run on.

@@ -53,9 +53,13 @@ struct WatchdogOptions {
   int max_replicas = 0;  // the most that the run may be scaled to; 0: kMaxReplicas
   // The names of the device slots that processes are assigned to. Empty: a slot without a name for each replica.
   std::vector<std::string> devices{};
-  RecoveryOptions recovery{};   // holdfast/base/recovery_options.h
-  std::string run_directory{};  // created when missing
-  AskedStart start{};           // what happens to the run that the directory holds
+  // In a run over several hosts, as run_program() makes it (run_program.h), `replicas` and `devices` are those of all
+  // hosts. Hosts take turns: device slot s is on host s modulo `hosts`.
+  int hosts = 1;
+  std::chrono::milliseconds join_timeout = std::chrono::minutes(10);  // for all hosts to be there at the start
+  RecoveryOptions recovery{};                                         // holdfast/base/recovery_options.h
+  std::string run_directory{};                                        // created when missing
+  AskedStart start{};  // what happens to the run that the directory holds
   // The program never registers as a worker, so the watchdog knows only how its processes end. Exit code 0 means that a
   // process has finished. Any other end is a failure, after which all are killed and start again. Hangs are not
   // noticed. SIGTERM asks the program to stop. There are no spares.

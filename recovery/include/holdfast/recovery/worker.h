@@ -68,6 +68,8 @@ class Worker {
   // How many shards each rank of the generation is to compute, where the watchdog has assigned them by the ranks'
   // speed. Empty: as the program assigns them.
   const std::vector<int>& assigned_shards() const;
+  // How many ranks of the generation each host has; their ranks follow one another. Empty: all are on this host.
+  const std::vector<int>& host_ranks() const;
   const std::string& run_directory() const;  // as the watchdog got it
   // WatchdogOptions::worker_config.
   const std::string& config() const;
@@ -89,6 +91,10 @@ class Worker {
     std::vector<SharedMemory> all;  // by rank, read-only; that of the own rank is empty
     // By rank, including the own: what each has shown, read-only. Empty when no rank shows anything.
     std::vector<std::shared_ptr<const SharedMemory>> shown{};
+    // In a generation over several hosts, for the first ranks of each host, as many as every host has: connections with
+    // the rank at the same place of each host, by host; that of the own host is not open. `all` and `shown` are of the
+    // ranks of this host alone then.
+    std::vector<FileDescriptor> links{};
   };
   // Gives each rank of the generation a block of `bytes` that its peers can read. Its first four bytes are a
   // SignalWord, which the watchdog cancels when the generation ends. Blocks until all ranks have called. All must call

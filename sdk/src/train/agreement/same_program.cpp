@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "train/state/json_differences.h"
 
 namespace holdfast {
@@ -67,23 +69,46 @@ std::string what_differs(const std::string& first, const std::string& other) {
   return fmt::format("{}", fmt::join(sentences, "; "));
 }
 
-}  // namespace
-
-void require_same_program(Training& training, const std::string& what, const std::string& own) {
+// The first rank whose text is not that of rank 0, if there is one.
+std::optional<std::size_t> first_that_differs(Training& training, const std::string& own) {
   // A rank alone has nobody to differ from.
-  if (training.context->size == 1) return;
+  if (training.context->size == 1) return std::nullopt;
   training.enter(TrainingPhase::waiting_for_peers);
   const std::vector<Digest> digests = gathered_of_ranks(training, digest(std::as_bytes(std::span(own))));
   const auto other = std::ranges::find_if(digests, [&](const Digest& digest) { return digest != digests.front(); });
-  if (other == digests.end()) return;
+  if (other == digests.end()) return std::nullopt;
+  return static_cast<std::size_t>(other - digests.begin());
+}
+
+}  // namespace
+
+void require_same_program(Training& training, const std::string& what, const std::string& own) {
+  const std::optional<std::size_t> rank = first_that_differs(training, own);
+  if (!rank) return;
   const std::vector<std::string> texts = gathered_texts(training, own);
-  const auto rank = static_cast<std::size_t>(other - digests.begin());
   throw Error(
       ErrorCode::incompatible,
       fmt::format("replica {} runs {} with other choices than replica 0: {}. All replicas need the same model, options "
                   "and whole data set: each batch is cut into shards, and each replica computes its own of them, so "
                   "the program must not divide the data by rank",
-                  rank, what, what_differs(texts.front(), texts[rank])));
+                  *rank, what, what_differs(texts.front(), texts[*rank])));
+}
+
+void require_same_arithmetic(Training& training) {
+  const std::string own = training.trainable.arithmetic();
+  const std::optional<std::size_t> rank = first_that_differs(training, own);
+  if (!rank) return;
+  const std::vector<std::string> texts = gathered_texts(training, own);
+  const std::string sentence = fmt::format("replica {} computes with {}, and replica 0 with {}, which gives other bits",
+                                           *rank, texts[*rank], texts.front());
+  if (training.context->accept_other_arithmetic) {
+    if (training.is_primary()) log(LogLevel::warning, sentence + "; accepted");
+    return;
+  }
+  throw Error(ErrorCode::incompatible,
+              sentence +
+                  ". Use hosts of one kind with the same release of Holdfast; where only the instruction set "
+                  "differs, set ONEDNN_MAX_CPU_ISA to the smaller one on all hosts");
 }
 
 }  // namespace holdfast

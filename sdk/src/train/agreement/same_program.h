@@ -15,4 +15,9 @@ namespace holdfast {
 // GenerationEnded.
 void require_same_program(Training& training, const std::string& what, const std::string& own);
 
+// Compares what the bits of the ranks depend on besides: instruction set and libraries, which differ between hosts at
+// most. Throws Error{incompatible} on all ranks if they are not equal, unless the run accepts that. A call of all ranks
+// as above.
+void require_same_arithmetic(Training& training);
+
 }  // namespace holdfast

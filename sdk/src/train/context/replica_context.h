@@ -45,6 +45,8 @@ struct Replica::Context {
   // Set by enter_generation(), for the generation that this process is part of.
   int rank = 0;
   int size = 1;
+  int hosts = 1;                    // that have ranks
+  bool keeps_for_its_host = false;  // the lowest rank of its host, where rank 0 is on another one
   int generation = 0;
   std::string device = "cpu";   // that this process computes on: "cpu", "cuda:0"
   int workers = 1;              // shards that this replica computes at once, at most

@@ -109,6 +109,7 @@ void Generation::enter() {
       training_.runner.emplace(context, training_.trainable);
       // Before arrays travel, whose sizes follow from it.
       require_same_program(training_, "a model", program_);
+      if (context.hosts > 1) require_same_arithmetic(training_);
       settle_state();
       training_.runner->use_layout();
       warn_of_other_order();

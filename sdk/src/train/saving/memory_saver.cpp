@@ -40,7 +40,8 @@ void MemorySaver::keep_hosts_state() {
   const auto now = [this] { return training_.context->now(); };
   const auto begin = now();
   agreement_.agree();
-  if (!training_.is_primary()) return;
+  // Memory of rank 0's host is lost with that host.
+  if (!training_.is_primary() && !training_.context->keeps_for_its_host) return;
   const std::int64_t step = training_.state.step;
   training_.enter(TrainingPhase::saving);
   training_.runner->reach(FaultPoint::snapshot, step);

@@ -18,7 +18,7 @@ class MemorySaver {
 
   // Whether rank 0 wants a snapshot after the next step: it asks all ranks to compare their states then.
   bool is_due();
-  // All ranks: compares their states; rank 0 keeps a copy.
+  // All ranks: compares their states; rank 0 keeps a copy, and on CPUs one rank of each other host does.
   void keep();
   // Waits for a copy that is on its way from a device. Rethrows its failure.
   void finish() { keeper_.finish(); }

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "collective/memory/memory_meeting.h"
+#include "collective/hosts/hosts_meeting.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
@@ -155,6 +155,12 @@ class OwnChoices {
   RunChoices choices_;
 };
 
+// A worker that was in no generation yet has the rank that it was started for, which may be any.
+HostLayout layout_of(const recovery::Worker& worker) {
+  if (!worker.host_ranks().empty()) return HostLayout(worker.host_ranks());
+  return HostLayout({std::max(worker.size(), worker.rank() + 1)});
+}
+
 // The watchdog assigns the shards that the members of a generation have reported. Members of the next generation may
 // have been started with other options.
 void require_same_shards(const Replica::Context& context) {
@@ -227,8 +233,13 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
     moved.generation = worker.generation();
     moved.assigned = worker.assigned_shards();
     require_same_shards(moved);
-    moved.saving_threads = std::max(1, cores / moved.size);
-    moved.workers = is_device ? 1 : std::max(1, cores / moved.size / moved.threads_per_shard);
+    const HostLayout layout = layout_of(worker);
+    const int host = layout.host_of(moved.rank);
+    moved.hosts = layout.hosts();
+    moved.keeps_for_its_host = host > 0 && moved.rank == layout.first_rank(host);
+    // The replicas of this host share its cores.
+    moved.saving_threads = std::max(1, cores / layout.ranks_of(host));
+    moved.workers = is_device ? 1 : std::max(1, cores / layout.ranks_of(host) / moved.threads_per_shard);
   };
   move(*context);
   context->enter_generation = [&worker, move, own, &moved = *context](std::int64_t state_step) {
@@ -236,16 +247,21 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
     if (own) own->check();
     move(moved);
   };
-  context->meeting = std::make_shared<MemoryMeeting>(
+  // Where all ranks are on this host, it makes what MemoryMeeting makes.
+  context->meeting = std::make_shared<HostsMeeting>(
       [&worker, &moved = *context](const CommunicatorShape& shape,
-                                   const std::shared_ptr<SharedMemory>& blocks) -> MemoryCommunicator::Memory {
+                                   const std::shared_ptr<SharedMemory>& blocks) -> HostsMeeting::Admission {
         try {
           // The watchdog needs to know who computes how much, to find a slow replica.
           worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
           // As long as in a collective: between two Trainers a program may compute or load what the next one needs.
           recovery::Worker::Arena arena = worker.exchange_arenas(
               MemoryCommunicator::kArenaBytes, Deadline::after(moved.collective_timeout), blocks.get());
-          return {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)};
+          return {.layout = layout_of(worker),
+                  .generation = static_cast<std::uint64_t>(worker.generation()),
+                  .memory = {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)},
+                  .sockets = std::move(arena.links),
+                  .cancel_event = {}};
         } catch (const Error& failure) {
           // `recovery` does not know the SDK's exceptions.
           if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());

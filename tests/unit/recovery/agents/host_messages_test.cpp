@@ -24,6 +24,43 @@ TEST(HostMessages, CarryAGeneration) {
   EXPECT_FALSE(generation.may_use_snapshots);
 }
 
+HostAgent::Generation over_hosts() {
+  return {.number = 4,
+          .members = {7, 5, 9},
+          .hosts = {1, 1, 0},
+          .host = 1,
+          .peers = {{.host = 0, .address = {"10.0.0.7", 41234}, .key = new_link_key()}}};
+}
+
+TEST(HostMessages, CarryAGenerationOverSeveralHosts) {
+  const HostAgent::Generation sent = over_hosts();
+
+  const HostAgent::Generation generation = parse_generation(generation_message(sent));
+
+  EXPECT_THAT(generation.hosts, ElementsAre(1, 1, 0));
+  EXPECT_EQ(generation.host, 1);
+  ASSERT_EQ(generation.peers.size(), 1U);
+  EXPECT_EQ(generation.peers[0].host, 0);
+  EXPECT_EQ(generation.peers[0].address, sent.peers[0].address);
+  EXPECT_EQ(generation.peers[0].key, sent.peers[0].key);
+}
+
+TEST(HostMessages, RefuseAGenerationWhoseHostsDoNotFit) {
+  std::vector<HostAgent::Generation> wrong(6, over_hosts());
+  wrong[0].hosts = {1, 0};
+  wrong[1].hosts = {1, 0, 1};
+  wrong[2].hosts = {0, 0, 0};
+  wrong[3].hosts = {1, 1, 2};
+  wrong[4].peers.clear();
+  wrong[5].hosts.clear();
+
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    EXPECT_THAT(sentence_thrown_by([&] { parse_generation(generation_message(wrong[i])); }),
+                HasSubstr("opened generation 4 with hosts that do not fit"))
+        << i;
+  }
+}
+
 TEST(HostMessages, CarryWhatLivesAndWhatHasEnded) {
   const Presence presence = parse_presence(
       presence_message({.members = {7}, .steps = {12}, .ended = {{.member = 8, .status = {.code = 0, .signal = 9}}}}));

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 WatchdogOptions some_options() {
   return {.replicas = 2, .run_directory = "run", .command = {"program"}};
@@ -135,6 +136,33 @@ TEST(WatchdogOptions, HaveTheFaultsOfTheEnvironmentAfterTheirOwn) {
 
   EXPECT_THAT(faults, ElementsAre("rank=0,step=1,fault=kill", "rank=1,step=2,fault=hang"));
   EXPECT_THAT(all_faults(options), ElementsAre("rank=0,step=1,fault=kill"));
+}
+
+TEST(WatchdogOptions, DivideTheDevicesAmongTheHosts) {
+  WatchdogOptions options = some_options();
+  EXPECT_THAT(policy_of(options).slot_hosts, IsEmpty());
+
+  options.hosts = 2;
+  options.devices = {"cpu:0", "cpu:0", "cpu:1", "cpu:1"};
+
+  EXPECT_EQ(options_complaint(options), "");
+  EXPECT_EQ(policy_of(options).hosts, 2);
+  EXPECT_EQ(policy_of(options).device_slots, 4);
+  EXPECT_THAT(policy_of(options).slot_hosts, ElementsAre(0, 1, 0, 1));
+}
+
+TEST(WatchdogOptions, RefuseSeveralHostsWhereTheyAreNotPossible) {
+  WatchdogOptions options = some_options();
+  options.hosts = 2;
+  options.devices = {"cpu:0", "cpu:0", "cpu:0"};
+  EXPECT_THAT(options_complaint(options), HasSubstr("3 devices cannot be divided among 2 hosts"));
+
+  options.devices = {"cuda:0", "cuda:0"};
+  EXPECT_THAT(options_complaint(options), HasSubstr("on CPUs only"));
+
+  options.devices = {"cpu:0", "cpu:0"};
+  options.is_plain_program = true;
+  EXPECT_THAT(options_complaint(options), HasSubstr("runs on a single host"));
 }
 
 // Such a fault would never strike, and the test that asks for it would pass.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,8 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include "channel/messages.h"
+#include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/signal_word.h"
+#include "unit/recovery/support/link_ends.h"
 #include "unit/recovery/support/played_processes.h"
 
 namespace holdfast::recovery {
@@ -150,6 +153,125 @@ TEST_F(OwnHost, SendsNothingToAProcessThatTheHeadHasDropped) {
   host_->open_generation({.number = 3, .members = {4, 7}});
 
   EXPECT_THAT(played(7).sent, IsEmpty());
+}
+
+// Another host of the generation is played by connections that the test makes.
+class OneOfTwoHosts : public OwnHost {
+ protected:
+  OneOfTwoHosts() {
+    auto starter = std::make_unique<PlayedStarter>();
+    starter_ = starter.get();
+    processes_.clear();
+    host_ = local_host(io_, std::move(starter), {.links = &links_});
+    for (const int id : {4, 7}) start(id);
+  }
+
+  // The host uses the listeners, which are members of this class.
+  ~OneOfTwoHosts() override {
+    processes_.clear();
+    host_.reset();
+  }
+
+  // Host 0 has rank 0, and this one ranks 1 and 2. This one, with the higher number, dials.
+  void open(int number) {
+    host_->open_generation({.number = number,
+                            .members = {3, 4, 7},
+                            .hosts = {0, 1, 1},
+                            .host = 1,
+                            .peers = {{.host = 0, .address = {"127.0.0.2", other_links_.port()}, .key = key_}}});
+  }
+
+  void expect_there(std::uint32_t exchange) {
+    other_links_.expect({.key = key_, .exchange = exchange, .lane = 0},
+                        [this](FileDescriptor socket) { there_.push_back(std::move(socket)); });
+  }
+
+  void run_until(const std::function<bool()>& is_true) {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+    while (!is_true() && !deadline.has_passed()) {
+      io_.restart();
+      io_.run_one_until(deadline.moment());
+    }
+    ASSERT_TRUE(is_true());
+  }
+
+  LinkListener links_{io_};
+  LinkListener other_links_{io_};
+  const LinkKey key_ = new_link_key();
+  std::vector<FileDescriptor> there_;
+};
+
+TEST_F(OneOfTwoHosts, TellsItsMembersWhichRanksEachHostHas) {
+  open(3);
+
+  EXPECT_EQ(played(4).sent.at(0).at("rank"), 1);
+  EXPECT_EQ(played(7).sent.at(0).at("rank"), 2);
+  EXPECT_EQ(played(7).sent.at(0).at("size"), 3);
+  EXPECT_EQ(played(7).sent.at(0).at("host_ranks"), (std::vector<int>{1, 2}));
+}
+
+TEST_F(OneOfTwoHosts, GivesArenasOfItsOwnRanksWithTheConnectionsOfTheirLane) {
+  open(3);
+  ask_for_arena(4, 3);
+  ask_for_arena(7, 3);
+  EXPECT_EQ(played(4).sent.size(), 1U);
+
+  expect_there(0);
+  run_until([&] { return played(7).sent.size() == 2; });
+
+  // The arenas of two ranks, and on the one lane a connection.
+  EXPECT_EQ(played(4).descriptors.back(), 3U);
+  EXPECT_EQ(played(4).sent.back().at("links"), 1);
+  EXPECT_EQ(played(7).descriptors.back(), 2U);
+  EXPECT_FALSE(played(7).sent.back().contains("links"));
+  EXPECT_EQ(there_.size(), 1U);
+}
+
+TEST_F(OneOfTwoHosts, EndsConnectionsWithTheGeneration) {
+  open(3);
+  ask_for_arena(4, 3);
+  ask_for_arena(7, 3);
+  expect_there(0);
+  run_until([&] { return played(7).sent.size() == 2; });
+
+  host_->cancel_generation();
+
+  run_until([&] { return has_ended(there_.at(0)); });
+}
+
+TEST_F(OneOfTwoHosts, TellsThoseThatWaitForConnectionsThatTheirGenerationWasEnded) {
+  open(3);
+  ask_for_arena(4, 3);
+  ask_for_arena(7, 3);
+
+  host_->cancel_generation();
+
+  EXPECT_EQ(played(4).sent.back().at("error"), "generation 3 was ended");
+  EXPECT_EQ(played(7).sent.back().at("error"), "generation 3 was ended");
+}
+
+// Both hosts may open the next generation before they have answered for the one before.
+TEST_F(OneOfTwoHosts, MakesNewConnectionsForTheNextGeneration) {
+  open(3);
+  ask_for_arena(4, 3);
+  ask_for_arena(7, 3);
+  open(4);
+  ask_for_arena(4, 4);
+  ask_for_arena(7, 4);
+
+  expect_there(0);
+  run_until([&] { return played(7).sent.back().at("kind") == kArena; });
+
+  EXPECT_EQ(played(7).sent.back().at("generation"), 4);
+}
+
+TEST_F(OneOfTwoHosts, NeedsNoConnectionWhereAllRanksAreOnThisHost) {
+  host_->open_generation({.number = 3, .members = {4, 7}, .hosts = {1, 1}, .host = 1});
+  ask_for_arena(4, 3);
+  ask_for_arena(7, 3);
+
+  EXPECT_EQ(played(7).descriptors.back(), 2U);
+  EXPECT_EQ(played(7).sent.at(0).at("host_ranks"), std::vector<int>{2});
 }
 
 class OwnHostOfAPlainProgram : public OwnHost {

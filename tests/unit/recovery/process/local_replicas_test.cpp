@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 #include "unit/recovery/support/loopback.h"
 
@@ -43,6 +44,45 @@ TEST(LocalReplicas, InheritTheFenceOfTheirHost) {
   const Fence fence;
 
   EXPECT_EQ(descriptors_of_a_process(&fence), 4);
+}
+
+// What a process reports that is not waited for.
+struct NotWaitedFor {
+  std::optional<ExitStatus> end{};
+  std::optional<Error> failure{};
+
+  explicit NotWaitedFor(const std::string& executable) {
+    Loopback loopback;
+    const SharedMemory lock = SharedMemory::create("lock", 1);
+    const auto starter = local_replicas(loopback.io, lock.descriptor(), [] {});
+    const auto process = starter->start(
+        {.executable = executable, .arguments = {"sh", "-c", "exit 3"}, .member = 0, .is_waited_for = false},
+        {.on_message = [](Message&) {},
+         .on_bad_message = [](const std::string& what) { ADD_FAILURE() << what; },
+         .on_death = [] {},
+         .on_exit = [this](ExitStatus status) { end = status; },
+         .on_swept = [](int, bool) {},
+         .on_start_failed = [this](const Error& error) { failure = error; }});
+    EXPECT_FALSE(end || failure);
+    loopback.run_until([this] { return end || failure; }, "the end of the process");
+    // Nothing follows a failure.
+    loopback.io.restart();
+    loopback.io.poll();
+  }
+};
+
+TEST(LocalReplicas, AreNotWaitedForWhereTheOwnerHasMoreToDo) {
+  const NotWaitedFor process("/bin/sh");
+
+  EXPECT_FALSE(process.failure.has_value());
+  EXPECT_EQ(process.end.value().code, 3);
+}
+
+TEST(LocalReplicas, ReportAProgramThatCannotRun) {
+  const NotWaitedFor process("/no/such/program");
+
+  EXPECT_EQ(process.failure.value().code(), ErrorCode::not_found);
+  EXPECT_FALSE(process.end.has_value());
 }
 
 }  // namespace

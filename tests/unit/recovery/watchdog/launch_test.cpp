@@ -13,12 +13,14 @@
 
 #include "holdfast/base/error.h"
 #include "support/thrown.h"
+#include "watchdog/launch_variables.h"
 
 namespace holdfast::recovery {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // With an environment that says nothing about a run.
@@ -157,6 +159,24 @@ TEST_F(Launch, RunsOnThisHostAloneWhereTheUserSaysSo) {
   ::setenv("WORLD_SIZE", "2", 1);
 
   EXPECT_EQ(for_any_program(options(3), {}, {.nnodes = 1}).replicas, 3);
+}
+
+TEST_F(Launch, TellsProcessesOfSeveralHostsWhereTheyAre) {
+  const std::vector<std::string> variables =
+      variables_on_hosts({"cpu:0", "cpu:5"}, 2, "/a/run")({.rank = 2, .replicas = 4, .device_slot = 3});
+
+  EXPECT_THAT(variables,
+              ElementsAre("RANK=2", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "HOLDFAST_DEVICE=cpu:5",
+                          "HOLDFAST_DEVICES=cpu:0,cpu:5", "HOLDFAST_RUN_DIRECTORY=/a/run"));
+}
+
+TEST_F(Launch, CompletesTheOptionsOfOneOfSeveralHosts) {
+  const WatchdogOptions by_option = complete_for_a_host(options(3), {}, 2);
+  const WatchdogOptions by_launcher = complete_for_a_host(options(), {}, 2);
+
+  EXPECT_EQ(by_option.replicas, 3);
+  EXPECT_THAT(by_launcher.devices, ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_EQ(by_launcher.run_directory, std::filesystem::absolute("run"));
 }
 
 TEST_F(Launch, RefusesFlagsOfSeveralHosts) {

@@ -13,6 +13,7 @@
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "support/thrown.h"
+#include "train/step/model_trainable.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -123,6 +124,56 @@ TEST(SameProgram, RefusesAnotherModelAndAnotherOptimizer) {
   EXPECT_THAT(model.what(), HasSubstr("replica 1 runs a model with other choices than replica 0: model/"));
   EXPECT_THAT(model.what(), HasSubstr("\"tanh\" there and \"relu\" on replica 0"));
   EXPECT_THAT(optimizer.what(), HasSubstr("training/optimizer/learning_rate is 0.25 there and 0.5 on replica 0"));
+}
+
+// A model on a host whose libraries compute other bits.
+class OnAnotherProcessor final : public Trainable {
+ public:
+  explicit OnAnotherProcessor(int rank) : rank_(rank) {}
+  std::string graph() const override { return model_.graph(); }
+  std::string configuration() const override { return model_.configuration(); }
+  std::string arithmetic() const override { return rank_ == 0 ? "libraries for AVX512" : "libraries for AVX2"; }
+  Shape feature_shape() const override { return model_.feature_shape(); }
+  Shape target_shape() const override { return model_.target_shape(); }
+  Shape output_shape() const override { return model_.output_shape(); }
+  void prepare(const Workers& workers) override { model_.prepare(workers); }
+  void initialize(std::uint64_t seed) override { model_.initialize(seed); }
+  std::vector<StateSpan> state() override { return model_.state(); }
+  std::vector<std::string> sum_names() const override { return model_.sum_names(); }
+  std::size_t gradient_count() const override { return model_.gradient_count(); }
+  void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override {
+    model_.compute_gradients(batch, sink, sums);
+  }
+  void compute_sums(const ShardBatch& batch, std::span<float> sums) override { model_.compute_sums(batch, sums); }
+  void predict(const ShardBatch& batch, std::span<float> outputs) override { model_.predict(batch, outputs); }
+  void apply_update(const Update& update) override { model_.apply_update(update); }
+
+ private:
+  const int rank_;
+  ModelTrainable model_{small_model(), SGD(0.01F), {SparseCategoricalCrossentropy{{.from_logits = true}}}, {}};
+};
+
+Error error_between_hosts(bool accepts) {
+  return error_between_replicas([accepts](Replica& replica) {
+    replica.shared_context()->hosts = 2;
+    replica.shared_context()->accept_other_arithmetic = accepts;
+    OnAnotherProcessor model(replica.rank());
+    Trainer trainer(replica, model);
+    trainer.fit(small_data().batch(10));
+  });
+}
+
+TEST(SameArithmetic, IsRequiredOfReplicasOnSeveralHosts) {
+  const Error error = error_between_hosts(false);
+
+  EXPECT_EQ(error.code(), ErrorCode::incompatible);
+  EXPECT_THAT(error.what(), HasSubstr("replica 1 computes with libraries for AVX2, and replica 0 with libraries for "
+                                      "AVX512, which gives other bits"));
+  EXPECT_THAT(error.what(), HasSubstr("ONEDNN_MAX_CPU_ISA"));
+}
+
+TEST(SameArithmetic, IsNotRequiredWhereTheRunAcceptsAnother) {
+  EXPECT_STREQ(error_between_hosts(true).what(), "nothing was refused");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "hosts/host_address.h"
+#include "links/host_address.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,0 +1,190 @@
+// A host that is not the first has an agent, and no watchdog: it decides nothing. It holds a lock in a folder of its
+// own, so that a second agent of the host is refused and its processes keep it locked. docs/decisions/agents.md
+
+#include "holdfast/recovery/run_program.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "agents/agent.h"  // first, for the sake of Asio
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "agents/head_mark.h"
+#include "agents/remote_hosts.h"
+#include "decide/watchdog_options.h"
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/whole_file.h"
+#include "holdfast/recovery/run_lock.h"
+#include "hosts/local_host.h"
+#include "hosts/surroundings.h"
+#include "process/local_replicas.h"
+#include "process/signals.h"
+#include "watchdog/launch_variables.h"
+#include "watchdog/watchdog_loop.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// For replicas of an agent that was killed to die.
+constexpr std::chrono::seconds kLockTime(2);
+// A second signal within it is the first one, sent to all processes of a group and by a launcher.
+constexpr std::chrono::seconds kOneRequest(1);
+
+std::string digest_of_program(const std::string& path) {
+  const std::string bytes = read_text_file(posix_file_system(), path);
+  return digest(std::as_bytes(std::span(bytes))).hex();
+}
+
+// `options` are those of this host alone.
+Introduction introduction_of(const WatchdogOptions& options, const Surroundings& found) {
+  return {.version = HOLDFAST_VERSION,
+          .run_id = found.run_id,
+          .hosts = found.hosts,
+          .host = found.host,
+          .replicas = options.replicas,
+          .program = digest_of_program(options.executable),
+          .choices = {{"the command", fmt::format("\"{}\"", fmt::join(options.command, " "))},
+                      {"--run-dir", options.run_directory}}};
+}
+
+// The options of the whole run, for the head. Each host has the same devices.
+WatchdogOptions of_all_hosts(WatchdogOptions options, int hosts) {
+  const std::vector<std::string> devices = options.devices;
+  options.hosts = hosts;
+  options.replicas *= hosts;
+  options.devices.clear();
+  for (const std::string& device : devices) {
+    options.devices.insert(options.devices.end(), static_cast<std::size_t>(hosts), device);
+  }
+  options.variables_of = variables_on_hosts(devices, hosts, options.run_directory);
+  return options;
+}
+
+RunOutcome run_head(const WatchdogOptions& options, const Surroundings& found, const Secret& secret) {
+  const Introduction introduction = introduction_of(options, found);
+  const WatchdogOptions of_all = of_all_hosts(options, found.hosts);
+  check_options(of_all);
+  if (of_all.recovery.log_level) set_log_level(*of_all.recovery.log_level);
+  outlive_failing_writes();
+  const OwnedRun run = OwnedRun::take(of_all.run_directory, {.copies = std::nullopt, .how = of_all.start});
+  RemoteHosts others({.head = found.head, .introduction = introduction, .mark = leave_head_mark(of_all.run_directory)},
+                     secret);
+  // Other hosts would have to begin anew, too, so it never gives way to another run.
+  return WatchdogLoop(of_all, run, false, &others).run();
+}
+
+class HostRun {
+ public:
+  HostRun(const WatchdogOptions& options, const Surroundings& found, const HostFlags& flags, const Secret& secret)
+      : options_(options),
+        lock_(lock_run_directory(folder_of_host(options.run_directory, found.host), Deadline::after(kLockTime))),
+        signals_(io_, SIGINT, SIGTERM, SIGUSR1),
+        links_(io_) {
+    // nohup(1) starts programs with SIGHUP ignored, so that it does not stop them.
+    if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
+    Introduction introduction = introduction_of(options, found);
+    introduction.port = links_.port();
+    auto replicas = local_replicas(
+        io_, lock_.value(), [] { log(LogLevel::warning, "agent: the process that ends what replicas leave has died"); },
+        &fence_);
+    agent_.emplace(io_,
+                   AgentOptions{.head = found.head,
+                                .introduction = std::move(introduction),
+                                .join_timeout = options.join_timeout,
+                                .patience = flags.head_timeout,
+                                .run_directory = options.run_directory},
+                   secret, local_host(io_, std::move(replicas), {.links = &links_}), fence_,
+                   Agent::Handlers{.on_over =
+                                       [this](const Agent::End& end) {
+                                         end_ = end;
+                                         io_.stop();
+                                       },
+                                   .on_news = [this](const std::string& what) { tell(what); }});
+    wait_for_signal();
+  }
+
+  RunOutcome run() {
+    io_.run();
+    // Their states are lost but for the newest in memory.
+    RunOutcome outcome{.exit_code = end_.exit_code, .sentence = end_.sentence, .is_stop_requested = is_leaving_};
+    const auto newest = agent_->newest_snapshot();
+    if (end_.is_head_lost && newest && options_.when_unfinished) {
+      options_.when_unfinished(newest->step, newest->bytes);
+    }
+    return outcome;
+  }
+
+ private:
+  // Attempts to reach the head fail alike, many times.
+  void tell(const std::string& news) {
+    const bool is_new = news != std::exchange(last_news_, news);
+    log(is_new ? LogLevel::info : LogLevel::debug, "agent: " + news);
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      const auto now = std::chrono::steady_clock::now();
+      const bool is_second = is_leaving_ && now - asked_at_ >= kOneRequest;
+      if (!std::exchange(is_leaving_, true)) {
+        asked_at_ = now;
+        agent_->ask_to_leave(signal);
+        grace_.expires_after(options_.recovery.stop_grace);
+        grace_.async_wait([this](const boost::system::error_code& cancelled) {
+          if (!cancelled) leave("the time to leave was over");
+        });
+      }
+      if (is_second) return leave("it was asked to leave a second time");
+      wait_for_signal();
+    });
+  }
+
+  void leave(const std::string& why) {
+    end_ = {.exit_code = kExitStopped, .sentence = "this host has left the run at once: " + why};
+    io_.stop();
+  }
+
+  const WatchdogOptions& options_;
+  const FileDescriptor lock_;
+  boost::asio::io_context io_{1};
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer grace_{io_};
+  LinkListener links_;
+  Fence fence_;
+  Agent::End end_;
+  std::string last_news_;
+  bool is_leaving_ = false;
+  std::chrono::steady_clock::time_point asked_at_{};
+  std::optional<Agent> agent_;  // last: it uses all other members
+};
+
+}  // namespace
+
+RunOutcome run_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts) {
+  const Surroundings found = surroundings_from(hosts);
+  if (found.hosts == 1) return run_watchdog(for_any_program(std::move(options), std::move(devices), hosts));
+  const Secret secret = secret_of(found);
+  options = complete_for_a_host(std::move(options), std::move(devices), found.replicas);
+  check_options(of_all_hosts(options, found.hosts));
+  if (found.host == 0) return run_head(options, found, secret);
+  if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
+  outlive_failing_writes();
+  return HostRun(options, found, hosts, secret).run();
+}
+
+}  // namespace holdfast::recovery

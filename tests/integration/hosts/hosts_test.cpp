@@ -1,0 +1,233 @@
+// Runs over two hosts, with real agents and processes: the hosts are addresses of this machine. Whatever is killed, the
+// bits are those of one host.
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "resilience/digits_run.h"
+#include "support/comes_true.h"
+#include "support/program.h"
+
+namespace holdfast {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+// Another program may take the port before the head does, which is improbable.
+int free_port() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = ::inet_addr("127.0.0.2");
+  socklen_t bytes = sizeof address;
+  EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), bytes), 0);
+  EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+  ::close(listener);
+  return ntohs(address.sin_port);
+}
+
+class TwoHosts : public ::testing::Test {
+ protected:
+  TwoHosts() {
+    std::ofstream(folder_ / "secret") << std::string(64, '5');
+    std::filesystem::permissions(folder_ / "secret", std::filesystem::perms::owner_read);
+  }
+
+  // `holdfast run` on a host.
+  std::unique_ptr<RunningProgram> start(int host, const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> all{"run",
+                                 "--run-dir",
+                                 folder_ / "run",
+                                 "--nnodes",
+                                 "2",
+                                 "--node-rank",
+                                 std::to_string(host),
+                                 "--head",
+                                 "127.0.0.2:" + std::to_string(port_),
+                                 "--secret",
+                                 folder_ / "secret",
+                                 "--head-timeout",
+                                 "1"};
+    all.insert(all.end(), options.begin(), options.end());
+    all.insert(all.end(), {"--", built_program("digits")});
+    const std::vector<std::string> digits = digits_arguments({.options = digits_}, folder_);
+    all.insert(all.end(), digits.begin(), digits.end());
+    return std::make_unique<RunningProgram>(built_program("holdfast"), all);
+  }
+
+  void start_both(const std::vector<std::string>& options = {"--replicas", "1"}) {
+    for (int host = 0; host < 2; ++host) hosts_[host] = start(host, options);
+  }
+
+  // All of a host: its agent, and with that its processes.
+  void kill_host(int host) {
+    hosts_[host]->signal(SIGKILL);
+    EXPECT_EQ(hosts_[host]->wait().exit_code, 128 + SIGKILL);
+  }
+
+  void expect_finished(int host) {
+    const ProgramResult result = hosts_[host]->wait();
+    EXPECT_EQ(result.exit_code, 0) << "host " << host << ":\n" << result.output;
+  }
+
+  void expect_the_bits_of_one_host() const { EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest()); }
+
+  std::vector<Json> events(const std::string& name) const {
+    std::vector<Json> found;
+    if (!std::filesystem::exists(folder_ / "run/journal.jsonl")) return found;
+    for (const Json& line : journal_of(folder_)) {
+      if (line.at("event") == name) found.push_back(line);
+    }
+    return found;
+  }
+
+  // The numbers of members of all generations, oldest first.
+  std::vector<std::size_t> generations() const {
+    std::vector<std::size_t> sizes;
+    if (!std::filesystem::exists(folder_ / "run/journal.jsonl")) return sizes;
+    for (const Json& line : journal_of(folder_)) {
+      for (const Json& action : line.value("actions", Json::array())) {
+        if (action.at("action") == "open_generation") sizes.push_back(action.at("members").size());
+      }
+    }
+    return sizes;
+  }
+
+  // A fault leaves a mark when it strikes.
+  void wait_for_fault() const {
+    ASSERT_TRUE(comes_true([this] { return std::filesystem::exists(folder_ / "run/faults"); }));
+  }
+
+  const TemporaryFolder folder_;
+  const int port_ = free_port();
+  std::map<std::string, std::string> digits_{};  // options of the program
+  std::map<int, std::unique_ptr<RunningProgram>> hosts_;
+};
+
+class TwoHostsWith : public TwoHosts, public ::testing::WithParamInterface<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Replicas, TwoHostsWith, ::testing::Values(1, 2));
+
+TEST_P(TwoHostsWith, TrainToTheBitsOfOneHost) {
+  start_both({"--replicas", std::to_string(GetParam())});
+
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_THAT(generations(), ::testing::ElementsAre(2 * GetParam()));
+}
+
+TEST_F(TwoHosts, GoOnWhenAReplicaOfTheSecondHostIsKilled) {
+  start_both({"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"});
+
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_EQ(events("restart").size(), 1U);
+}
+
+TEST_F(TwoHosts, GoOnWhenAReplicaOfTheFirstHostIsKilled) {
+  start_both({"--replicas", "2", "--inject", "rank=0,step=10,fault=kill"});
+
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_EQ(events("restart").size(), 1U);
+}
+
+// It is killed in the middle of a step, in which its replica hangs.
+TEST_F(TwoHosts, GoOnWithoutTheSecondHostWhenAllOfItIsKilled) {
+  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang"});
+  wait_for_fault();
+
+  kill_host(1);
+
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_EQ(events("host_lost").size(), 1U);
+  EXPECT_EQ(generations().back(), 1U);
+}
+
+// The first host is slow until the second one is back, so that there is something left to do.
+TEST_F(TwoHosts, GoOnTogetherWhenTheSecondHostComesBack) {
+  digits_ = {{"--epochs", "40"}};
+  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang", "--inject",
+              "rank=0,step=11,fault=slow,factor=100,count=100000"});
+  wait_for_fault();
+  kill_host(1);
+  ASSERT_TRUE(comes_true([this] { return generations().size() >= 2; }));
+
+  hosts_[1] = start(1, {"--replicas", "1"});
+  ASSERT_TRUE(comes_true([this] { return generations().size() >= 3; }));
+
+  EXPECT_EQ(events("host_returned").size(), 1U);
+  EXPECT_EQ(generations().back(), 2U);
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(hosts_[0]->wait().exit_code, 75);
+  EXPECT_EQ(hosts_[1]->wait().exit_code, 75);
+}
+
+TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
+  digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
+  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
+  wait_for_fault();
+
+  kill_host(0);
+
+  const ProgramResult second = hosts_[1]->wait();
+  EXPECT_EQ(second.exit_code, 75) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_FALSE(events("resumed").empty());
+}
+
+TEST_F(TwoHosts, LeaveTheRunOneByOne) {
+  digits_ = {{"--epochs", "40"}};
+  start_both({"--replicas", "1", "--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
+  wait_for_fault();
+
+  hosts_[1]->signal(SIGTERM);
+
+  const ProgramResult second = hosts_[1]->wait();
+  EXPECT_EQ(second.exit_code, 75) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("has left the run as asked"));
+  ASSERT_TRUE(comes_true([this] { return generations().size() == 2; }));
+  EXPECT_EQ(generations().back(), 1U);
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(hosts_[0]->wait().exit_code, 75);
+}
+
+TEST_F(TwoHosts, AreRefusedWithAnotherCommand) {
+  hosts_[0] = start(0, {"--replicas", "1"});
+  digits_ = {{"--seed", "12"}};
+  hosts_[1] = start(1, {"--replicas", "1"});
+
+  const ProgramResult second = hosts_[1]->wait();
+
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.output, HasSubstr("the bits of the run depend on it"));
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(hosts_[0]->wait().exit_code, 75);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,169 @@
+// What the head learns of its other hosts: who is there for the first time, who is lost, fenced, back, and leaving.
+
+#include "agents/remote_hosts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "agents/agent.h"
+#include "agents/head_mark.h"
+#include "channel/messages.h"
+#include "holdfast/recovery/watchdog.h"
+#include "hosts/local_host.h"
+#include "support/temporary_folder.h"
+#include "unit/recovery/support/loopback.h"
+#include "unit/recovery/support/played_hosts.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class HeadOfHosts : public ::testing::Test {
+ protected:
+  explicit HeadOfHosts(const HostTimes& times = kPatientTimes) : times_(times) {
+    head_ = std::make_unique<RemoteHosts>(HeadOptions{.head = {"127.0.0.2", 0},
+                                                      .introduction = introduction_of(0),
+                                                      .limits = {.times = times_},
+                                                      .mark = leave_head_mark(folder_ / "run")},
+                                          secret_of(1));
+    head_->open(
+        loopback_.io,
+        {.on_joined = [this](int host) { heard_.push_back("joined " + std::to_string(host)); },
+         .on_lost = [this](int host, const std::string&) { heard_.push_back("lost " + std::to_string(host)); },
+         .on_fence_passed = [this](int host) { heard_.push_back("fenced " + std::to_string(host)); },
+         .on_returned = [this](int host, const std::vector<int>&,
+                               const std::vector<std::int64_t>&) { heard_.push_back("back " + std::to_string(host)); },
+         .on_leaving =
+             [this](int host, int signal) {
+               heard_.push_back("leaving " + std::to_string(host) + " by " + std::to_string(signal));
+             }});
+  }
+
+  ~HeadOfHosts() override {
+    agent_.reset();
+    head_.reset();
+    loopback_.io.restart();
+    loopback_.io.poll();
+  }
+
+  void start_agent(Introduction introduction, const std::string& run_directory) {
+    agent_ =
+        std::make_unique<Agent>(loopback_.io,
+                                AgentOptions{.head = {"127.0.0.2", head_->port()},
+                                             .introduction = std::move(introduction),
+                                             .limits = {.times = times_},
+                                             .join_timeout = kSurely,
+                                             .patience = kSurely,
+                                             .run_directory = run_directory},
+                                secret_of(1), local_host(loopback_.io, std::make_unique<PlayedStarter>(), {}), fence_,
+                                Agent::Handlers{.on_over = [this](const Agent::End& end) { ends_.push_back(end); }});
+  }
+  void start_agent(int host) {
+    Introduction introduction = introduction_of(host);
+    introduction.port = 41234;
+    start_agent(std::move(introduction), folder_ / "run");
+  }
+
+  void wait_for(const std::string& what) {
+    loopback_.run_until([&] { return !heard_.empty() && heard_.back() == what; }, what);
+  }
+
+  const HostTimes times_;
+  const TemporaryFolder folder_;
+  Loopback loopback_;
+  Fence fence_;
+  std::unique_ptr<RemoteHosts> head_;
+  std::unique_ptr<Agent> agent_;
+  std::vector<std::string> heard_;
+  std::vector<Agent::End> ends_;
+};
+
+TEST_F(HeadOfHosts, HearsOfAHostThatJoinsIsLostAndComesBack) {
+  start_agent(2);
+  wait_for("joined 2");
+  EXPECT_EQ(head_->links_of(2, 5), (HostAddress{"127.0.0.1", 41234}));
+  EXPECT_EQ(head_->links_of(0, 5), (HostAddress{"127.0.0.2", 5}));
+
+  agent_.reset();
+  wait_for("lost 2");
+  start_agent(2);
+  wait_for("back 2");
+
+  EXPECT_THAT(heard_, ElementsAre("joined 2", "lost 2", "back 2"));
+}
+
+class HeadOfHostsSoon : public HeadOfHosts {
+ protected:
+  HeadOfHostsSoon() : HeadOfHosts(kShortTimes) {}
+};
+
+TEST_F(HeadOfHostsSoon, HearsWhenTheFenceOfALostHostHasRunOut) {
+  start_agent(1);
+  wait_for("joined 1");
+
+  agent_.reset();
+  wait_for("fenced 1");
+
+  EXPECT_THAT(heard_, ElementsAre("joined 1", "lost 1", "fenced 1"));
+}
+
+TEST_F(HeadOfHosts, HearsThatAHostIsAskedToLeave) {
+  start_agent(1);
+  wait_for("joined 1");
+
+  agent_->ask_to_leave(SIGTERM);
+  wait_for("lost 1");
+
+  // It has no process, so nothing keeps it.
+  EXPECT_THAT(heard_, ElementsAre("joined 1", "leaving 1 by 15", "lost 1"));
+  loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+  EXPECT_EQ(ends_[0].exit_code, kExitStopped);
+  EXPECT_FALSE(ends_[0].is_head_lost);
+}
+
+TEST_F(HeadOfHosts, TellsItsAgentsHowTheRunHasEnded) {
+  start_agent(1);
+  wait_for("joined 1");
+
+  head_->end_run(kExitGaveUp, "gave up: no replica is left");
+  loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+
+  EXPECT_EQ(ends_[0].exit_code, kExitGaveUp);
+  EXPECT_EQ(ends_[0].sentence, "gave up: no replica is left");
+}
+
+TEST_F(HeadOfHosts, SendsAHostHomeThatStartsAnotherNumberOfReplicas) {
+  Introduction other = introduction_of(1);
+  other.replicas = 3;
+
+  start_agent(other, folder_ / "run");
+  loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("it starts 3 replicas, and host 0 starts 2"));
+  EXPECT_THAT(heard_, IsEmpty());
+}
+
+// A run directory of the same name on another host may be another folder.
+TEST_F(HeadOfHostsSoon, AreTakenOnlyWhereTheRunDirectoryIsTheSame) {
+  start_agent(introduction_of(1), folder_ / "other");
+
+  loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("is not that of the head"));
+  EXPECT_THAT(heard_, IsEmpty());
+}
+
+TEST(HeadOptions, AreRefusedWithTimesThatCannotBe) {
+  EXPECT_THROW(RemoteHosts(HeadOptions{.limits = {.times = {.host = milliseconds(1)}}}, secret_of(1)), Error);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

@@ -22,15 +22,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class OtherHosts : public PlayedHosts {
+class PlayedRemoteHosts : public PlayedHosts {
  protected:
-  explicit OtherHosts(const HostTimes& times = kPatientTimes) : PlayedHosts(times) {
+  explicit PlayedRemoteHosts(const HostTimes& times = kPatientTimes) : PlayedHosts(times) {
     start_agent_and_wait(1);
     start_agent_and_wait(2);
   }
 };
 
-TEST_F(OtherHosts, AreThereOnceTheirAgentsHaveBeenHeard) {
+TEST_F(PlayedRemoteHosts, AreThereOnceTheirAgentsHaveBeenHeard) {
   for (const int number : {1, 2}) {
     EXPECT_TRUE(host(number).remote->is_there());
     EXPECT_THAT(host(number).present, ElementsAre(IsEmpty()));
@@ -38,7 +38,7 @@ TEST_F(OtherHosts, AreThereOnceTheirAgentsHaveBeenHeard) {
   }
 }
 
-TEST_F(OtherHosts, StartProcesses) {
+TEST_F(PlayedRemoteHosts, StartProcesses) {
   Heard heard;
 
   const auto process = host(2).remote->start({.executable = "/bin/train",
@@ -59,7 +59,7 @@ TEST_F(OtherHosts, StartProcesses) {
   EXPECT_THAT(host(1).starter->played, IsEmpty());
 }
 
-TEST_F(OtherHosts, SayWhyAProcessCouldNotBeStarted) {
+TEST_F(PlayedRemoteHosts, SayWhyAProcessCouldNotBeStarted) {
   host(1).starter->failure = Error(ErrorCode::not_found, "there is no program train");
   Heard heard;
 
@@ -71,7 +71,7 @@ TEST_F(OtherHosts, SayWhyAProcessCouldNotBeStarted) {
   EXPECT_THAT(heard.order, IsEmpty());
 }
 
-TEST_F(OtherHosts, CarryMessagesBothWays) {
+TEST_F(PlayedRemoteHosts, CarryMessagesBothWays) {
   Heard heard;
   const auto process = start(1, 7, heard);
 
@@ -86,7 +86,7 @@ TEST_F(OtherHosts, CarryMessagesBothWays) {
 }
 
 // Descriptors cannot travel over a network.
-TEST_F(OtherHosts, AnswerRequestsForMemoryThemselves) {
+TEST_F(PlayedRemoteHosts, AnswerRequestsForMemoryThemselves) {
   Heard heard;
   const auto process = start(1, 7, heard);
   open_generation(1, 3, {7});
@@ -99,7 +99,7 @@ TEST_F(OtherHosts, AnswerRequestsForMemoryThemselves) {
   EXPECT_EQ(heard.said.size(), 1U);
 }
 
-TEST_F(OtherHosts, ShowWhatTheirProcessesDo) {
+TEST_F(PlayedRemoteHosts, ShowWhatTheirProcessesDo) {
   Heard heard;
   const auto process = start(1, 7, heard);
 
@@ -134,7 +134,7 @@ TEST_F(OtherHosts, ShowWhatTheirProcessesDo) {
   EXPECT_EQ(host(1).remote->arrivals(7), 0U);
 }
 
-TEST_F(OtherHosts, EndProcesses) {
+TEST_F(PlayedRemoteHosts, EndProcesses) {
   Heard heard;
   auto process = start(1, 7, heard);
 
@@ -147,7 +147,7 @@ TEST_F(OtherHosts, EndProcesses) {
   run_until([&] { return host(1).played(7).is_dropped; }, "the end");
 }
 
-TEST_F(OtherHosts, ReportHowAProcessEnded) {
+TEST_F(PlayedRemoteHosts, ReportHowAProcessEnded) {
   Heard heard;
   const auto process = start(1, 7, heard);
   Played& played = host(1).played(7);
@@ -173,7 +173,7 @@ TEST_F(OtherHosts, ReportHowAProcessEnded) {
 }
 
 // The process has failed then, and not its host.
-TEST_F(OtherHosts, TakeAMessageThatTheHeadCannotReadForAFailureOfItsProcess) {
+TEST_F(PlayedRemoteHosts, TakeAMessageThatTheHeadCannotReadForAFailureOfItsProcess) {
   std::vector<std::string> bad;
   Heard heard;
   ReplicaStarter::Handlers handlers = heard.handlers();
@@ -189,7 +189,7 @@ TEST_F(OtherHosts, TakeAMessageThatTheHeadCannotReadForAFailureOfItsProcess) {
   EXPECT_TRUE(host(1).remote->is_there());
 }
 
-TEST_F(OtherHosts, AreNotSentWhatCannotBeSent) {
+TEST_F(PlayedRemoteHosts, AreNotSentWhatCannotBeSent) {
   Heard heard;
 
   EXPECT_THROW(host(1).remote->start({.executable = "a\xFF", .member = 7}, heard.handlers()), Error);
@@ -197,11 +197,11 @@ TEST_F(OtherHosts, AreNotSentWhatCannotBeSent) {
   EXPECT_TRUE(host(1).remote->is_there());
 }
 
-TEST_F(OtherHosts, HaveDevicesThatAreNotWatched) {
+TEST_F(PlayedRemoteHosts, HaveDevicesThatAreNotWatched) {
   EXPECT_THROW(host(1).remote->watch_devices({0}, {}), Error);
 }
 
-TEST_F(OtherHosts, AreToldThatTheRunIsOver) {
+TEST_F(PlayedRemoteHosts, AreToldThatTheRunIsOver) {
   host(1).remote->end_run(75, "the run was stopped");
   run_until([&] { return !host(1).ends.empty(); }, "the end");
 

@@ -26,8 +26,8 @@ class OneOfTheHosts : public ::testing::Test {
 
   WatchdogOptions options() const {
     return {.replicas = 1,
-            .run_directory = folder_ / "run",
             .join_timeout = std::chrono::milliseconds(50),
+            .run_directory = folder_ / "run",
             .command = {"sh", "-c", "true"}};
   }
   // Nobody listens there.

@@ -26,9 +26,9 @@ class OneOfTheHosts : public ::testing::Test {
 
   WatchdogOptions options() const {
     return {.replicas = 1,
+            .join_timeout = std::chrono::milliseconds(50),
             .run_directory = folder_ / "run",
-            .command = {"sh", "-c", "true"},
-            .join_timeout = std::chrono::milliseconds(50)};
+            .command = {"sh", "-c", "true"}};
   }
   // Nobody listens there.
   HostFlags flags(int host) const { return {.nnodes = 2, .node_rank = host, .head = "127.0.0.2:1", .secret = secret_}; }

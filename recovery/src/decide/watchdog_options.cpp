@@ -127,6 +127,10 @@ HangLimits hang_limits_of(const WatchdogOptions& options) {
           .names = options.limit_names};
 }
 
+std::chrono::milliseconds time_to_leave(const WatchdogOptions& options) {
+  return options.recovery.stop_grace;
+}
+
 bool may_use_memory(const WatchdogOptions& options) {
   return options.recovery.recover_from == RecoverFrom::survivors;
 }

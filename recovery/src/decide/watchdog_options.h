@@ -2,6 +2,7 @@
 
 // Checks the watchdog's options, and turns them into the policy of the supervisor and the limits of the hang detector.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace holdfast::recovery {
 // The limit of replicas; kMaxReplicas where the options give none.
 int most_replicas(const WatchdogOptions& options);
 HangLimits hang_limits_of(const WatchdogOptions& options);
+// From the request to leave until processes are killed.
+std::chrono::milliseconds time_to_leave(const WatchdogOptions& options);
 // Whether replicas may go on with a state in memory: RecoverFrom::savepoint wants states from files alone.
 bool may_use_memory(const WatchdogOptions& options);
 // Those of the options first, then those that the environment adds (HOLDFAST_FAULTS).

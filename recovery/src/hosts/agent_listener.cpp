@@ -21,6 +21,7 @@ constexpr std::size_t kMostStrangers = 32;
 // After a failure to accept, such as too many open files.
 constexpr std::chrono::milliseconds kPauseAfterFailure(100);
 
+// The port is that of an option which all hosts were given, so the sentence names the option.
 tcp::acceptor listen_as_head(asio::io_context& io, int port) {
   try {
     return listen_on(io, port, fmt::format("the head cannot listen on port {} for the other hosts", port));

@@ -79,7 +79,7 @@ RunOutcome run_head(const WatchdogOptions& options, const Surroundings& found, c
   const Introduction introduction = introduction_of(options, found);
   const WatchdogOptions of_all = of_all_hosts(options, found.hosts);
   check_options(of_all);
-  if (of_all.recovery.log_level) set_log_level(*of_all.recovery.log_level);
+  log_as_asked(of_all);
   outlive_failing_writes();
   const OwnedRun run = OwnedRun::take(of_all.run_directory, {.copies = std::nullopt, .how = of_all.start});
   RemoteHosts others({.head = found.head, .introduction = introduction, .mark = leave_head_mark(of_all.run_directory)},
@@ -144,7 +144,7 @@ class HostRun {
       if (!std::exchange(is_leaving_, true)) {
         asked_at_ = now;
         agent_->ask_to_leave(signal);
-        grace_.expires_after(options_.recovery.stop_grace);
+        grace_.expires_after(time_to_leave(options_));
         grace_.async_wait([this](const boost::system::error_code& cancelled) {
           if (!cancelled) leave("the time to leave was over");
         });
@@ -182,7 +182,7 @@ RunOutcome run_program(WatchdogOptions options, std::vector<std::string> devices
   options = complete_for_a_host(std::move(options), std::move(devices), found.replicas);
   check_options(of_all_hosts(options, found.hosts));
   if (found.host == 0) return run_head(options, found, secret);
-  if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
+  log_as_asked(options);
   outlive_failing_writes();
   return HostRun(options, found, hosts, secret).run();
 }

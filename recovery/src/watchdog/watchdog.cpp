@@ -293,6 +293,10 @@ int WatchdogLoop::pid_of(int id) const {
   return process == processes_.end() ? 0 : process->second->pid();
 }
 
+void log_as_asked(const WatchdogOptions& options) {
+  if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
+}
+
 RunOutcome run_watchdog(const WatchdogOptions& options) {
   check_options(options);
   return run_watchdog(OwnedRun::take(options.run_directory, {.copies = std::nullopt, .how = options.start}),
@@ -307,7 +311,7 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
     try {
       const WatchdogOptions options = options_of();
       check_options(options);
-      if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
+      log_as_asked(options);
       RunOutcome outcome = WatchdogLoop(options, run, may_give_way).run();
       if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
       why = outcome.sentence;

@@ -40,6 +40,9 @@
 
 namespace holdfast::recovery {
 
+// Sets the level of the log, where the options say one.
+void log_as_asked(const WatchdogOptions& options);
+
 class WatchdogLoop {
  public:
   // `options` are checked. They and `run`, which owns their directory, outlive the watchdog. `may_give_way`: when a

@@ -268,7 +268,12 @@ void AgentService::ask_to_leave(int signal) {
 // The head has forgotten all processes of this host. What follows is of no interest to it any more.
 void AgentService::end_if_left() {
   if (!leaving_by_ || (connection_ != nullptr && !processes_.empty())) return;
-  end(kExitStopped, "this host has left the run as asked; the other hosts go on");
+  const auto over = [this] { end(kExitStopped, "this host has left the run as asked; the other hosts go on"); };
+  if (connection_ == nullptr) return over();
+  // The head would take a connection that only ends for a lost host.
+  connection_->close_when_sent([over, weak = std::weak_ptr<const bool>(is_alive_)] {
+    if (!weak.expired()) over();
+  });
 }
 
 // Later: the handler may end this service, whose functions are on the stack.

@@ -92,13 +92,16 @@ void AgentConnection::send(const nlohmann::json& message) {
   if (stage_ == Stage::introducing || stage_ == Stage::open) queue(frame_of(message));
 }
 
-void AgentConnection::close_when_sent() {
+void AgentConnection::close_when_sent(std::function<void()> when_closed) {
   if (stage_ != Stage::introducing && stage_ != Stage::open) return;
-  if (to_send_.empty()) return close();
   handlers_ = {};
+  if (when_closed) {
+    handlers_.on_closed = [when_closed = std::move(when_closed)](const std::string&) { when_closed(); };
+  }
   stage_ = Stage::closing;
   beat_timer_.cancel();
   limit_time(limits_.introduction, "it did not take its last message");
+  if (to_send_.empty()) asio::post(stream_.get_executor(), [self = shared_from_this()] { self->fail("all was sent"); });
 }
 
 void AgentConnection::close() {
@@ -172,7 +175,7 @@ void AgentConnection::write() {
                       self->queued_bytes_ -= self->to_send_.front().size();
                       self->to_send_.pop_front();
                       if (!self->to_send_.empty()) return self->write();
-                      if (self->stage_ == Stage::closing) self->close();
+                      if (self->stage_ == Stage::closing) self->fail("all was sent");
                     });
 }
 

@@ -59,8 +59,9 @@ class AgentConnection : public std::enable_shared_from_this<AgentConnection> {
   void open();
   // Never blocks. A peer that does not take its messages is closed when they are too many. Throws as frame_of() does.
   void send(const nlohmann::json& message);
-  // Sends what is queued, and closes then, or when the time of an introduction is over.
-  void close_when_sent();
+  // Sends what is queued, and closes then, or when the time of an introduction is over. Of all handlers, `when_closed`
+  // is the only one that is called afterwards.
+  void close_when_sent(std::function<void()> when_closed = {});
   // Ends the connection at once. No handler is called any more.
   void close();
 

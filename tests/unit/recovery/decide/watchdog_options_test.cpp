@@ -12,6 +12,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
+#include "support/thrown.h"
 #include "unit/recovery/support/complaint.h"
 
 namespace holdfast::recovery {
@@ -145,7 +146,7 @@ TEST(WatchdogOptions, DivideTheDevicesAmongTheHosts) {
   options.hosts = 2;
   options.devices = {"cpu:0", "cpu:0", "cpu:1", "cpu:1"};
 
-  EXPECT_EQ(options_complaint(options), "");
+  EXPECT_NO_THROW(check_options(options));
   EXPECT_EQ(policy_of(options).hosts, 2);
   EXPECT_EQ(policy_of(options).device_slots, 4);
   EXPECT_THAT(policy_of(options).slot_hosts, ElementsAre(0, 1, 0, 1));
@@ -158,7 +159,8 @@ TEST(WatchdogOptions, RefuseSeveralHostsWhereTheyAreNotPossible) {
   EXPECT_THAT(options_complaint(options), HasSubstr("3 devices cannot be divided among 2 hosts"));
 
   options.devices = {"cuda:0", "cuda:0"};
-  EXPECT_THAT(options_complaint(options), HasSubstr("on CPUs only"));
+  EXPECT_EQ(code_thrown_by([&] { check_options(options); }), ErrorCode::unsupported);
+  EXPECT_THAT(sentence_thrown_by([&] { check_options(options); }), HasSubstr("on CPUs only"));
 
   options.devices = {"cpu:0", "cpu:0"};
   options.is_plain_program = true;

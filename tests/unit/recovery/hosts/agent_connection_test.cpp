@@ -143,9 +143,11 @@ TEST_F(Connection, SendsItsLastMessageBeforeItCloses) {
   open();
 
   agent.connection->send({{"kind", "last"}, {"text", std::string(3'000'000, 'x')}});
-  agent.connection->close_when_sent();
-  loopback.run_until([&] { return !head.closed.empty(); }, "the end of the connection");
+  int ends = 0;
+  agent.connection->close_when_sent([&] { ++ends; });
+  loopback.run_until([&] { return !head.closed.empty() && ends > 0; }, "the end of the connection");
 
+  EXPECT_EQ(ends, 1);
   ASSERT_EQ(head.messages.size(), 1U);
   EXPECT_EQ(head.messages[0].at("kind"), "last");
 }

@@ -231,6 +231,17 @@ TEST(House, BaseHeadersNeedOnlyTheStandardLibrary) {
   }
 }
 
+// The library is built without LibTorch, too.
+TEST(House, OnlyTheOptionalPartKnowsLibTorch) {
+  for (const char* folder : {"base", "format", "exchange", "recovery", "testing", "sdk", "cli"}) {
+    for (const Include& include : includes_below(folder)) {
+      const bool is_of_torch = include.target.starts_with("torch/") || include.target.starts_with("ATen/") ||
+                               include.target.starts_with("c10/");
+      EXPECT_TRUE(!is_of_torch || include.file.starts_with("sdk/torch/")) << include.file << " -> " << include.target;
+    }
+  }
+}
+
 TEST(House, OnlyRoomsForHdf5KnowHdf5) {
   const std::vector<std::string> rooms = {"format/src/hdf5/", "format/src/view/", "format/plugin/",
                                           "exchange/src/foreign_hdf5/", "exchange/hdf5_reader/"};

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
-#include "links/listen.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -18,58 +17,18 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 constexpr std::size_t kMostStrangers = 32;
-// After a failure to accept, such as too many open files.
-constexpr std::chrono::milliseconds kPauseAfterFailure(100);
-
-// The port is that of an option which all hosts were given, so the sentence names the option.
-tcp::acceptor listen_as_head(asio::io_context& io, int port) {
-  try {
-    return listen_on(io, port, fmt::format("the head cannot listen on port {} for the other hosts", port));
-  } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{}; give another port with --head HOST:PORT, the same on all hosts", error.what()));
-  }
-}
-
 }  // namespace
 
 struct AgentListener::Core : std::enable_shared_from_this<Core> {
-  Core(tcp::acceptor listening, std::shared_ptr<asio::ssl::context> context, Introduction own,
-       const AgentConnection::Limits& connection_limits, Handlers given)
-      : acceptor(std::move(listening)),
-        pause(acceptor.get_executor()),
-        tls(std::move(context)),
-        ours(std::move(own)),
-        limits(connection_limits),
-        handlers(std::move(given)) {}
+  Core(std::shared_ptr<asio::ssl::context> context, Introduction own, const AgentConnection::Limits& connection_limits,
+       Handlers given)
+      : tls(std::move(context)), ours(std::move(own)), limits(connection_limits), handlers(std::move(given)) {}
 
-  tcp::acceptor acceptor;
-  asio::steady_timer pause;
   const std::shared_ptr<asio::ssl::context> tls;
   const Introduction ours;
   const AgentConnection::Limits limits;
   const Handlers handlers;
   std::list<std::shared_ptr<AgentConnection>> strangers{};  // the oldest first
-
-  // One accept at a time; weak pointers, since the listener may go while one waits.
-  void accept() {
-    acceptor.async_accept([weak = weak_from_this()](const boost::system::error_code& error, tcp::socket socket) {
-      const auto self = weak.lock();
-      if (self == nullptr || error == asio::error::operation_aborted) return;
-      if (error) return self->accept_later();
-      self->take(std::move(socket));
-      self->accept();
-    });
-  }
-
-  // At once it would fail again, and keep the thread busy.
-  void accept_later() {
-    pause.expires_after(kPauseAfterFailure);
-    pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!error && self != nullptr) self->accept();
-    });
-  }
 
   void take(tcp::socket socket) {
     if (strangers.size() >= kMostStrangers) {
@@ -120,16 +79,18 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
 
 AgentListener::AgentListener(asio::io_context& io, int port, std::shared_ptr<asio::ssl::context> tls, Introduction ours,
                              const AgentConnection::Limits& limits, Handlers handlers)
-    : core_(std::make_shared<Core>(listen_as_head(io, port), std::move(tls), std::move(ours), limits,
-                                   std::move(handlers))),
-      port_(core_->acceptor.local_endpoint().port()) {
-  core_->accept();
+    : core_(std::make_shared<Core>(std::move(tls), std::move(ours), limits, std::move(handlers))) {
+  const auto take = [core = std::weak_ptr<Core>(core_)](tcp::socket socket) { core.lock()->take(std::move(socket)); };
+  try {
+    listening_.emplace(io, port, fmt::format("the head cannot listen on port {} for the other hosts", port), take);
+  } catch (const Error& error) {
+    // The port is that of an option which all hosts were given, so the sentence names the option.
+    throw Error(error.code(),
+                fmt::format("{}; give another port with --head HOST:PORT, the same on all hosts", error.what()));
+  }
 }
 
 AgentListener::~AgentListener() {
-  boost::system::error_code ignored;
-  core_->acceptor.close(ignored);
-  core_->pause.cancel();
   for (const auto& stranger : core_->strangers) stranger->close();
 }
 

@@ -7,15 +7,15 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "hosts/agent_connection.h"  // first, for the sake of Asio
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "hosts/introduction.h"
+#include "links/listening.h"
 
 namespace holdfast::recovery {
 
@@ -42,15 +42,15 @@ class AgentListener {
   AgentListener(const AgentListener&) = delete;
   AgentListener& operator=(const AgentListener&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return listening_->port(); }
   // Connections whose agent is not introduced.
   std::size_t strangers() const;
 
  private:
   struct Core;
 
-  std::shared_ptr<Core> core_;  // completions that are queued when the listener goes hold weak pointers to it
-  int port_ = 0;
+  std::shared_ptr<Core> core_;          // completions that are queued when the listener goes hold weak pointers to it
+  std::optional<Listening> listening_;  // always there after construction
 };
 
 }  // namespace holdfast::recovery

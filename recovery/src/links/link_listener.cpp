@@ -12,13 +12,12 @@
 #include <map>
 #include <optional>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "holdfast/base/error.h"
-#include "links/listen.h"
+#include "links/listening.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -29,8 +28,6 @@ using asio::ip::tcp;
 constexpr std::size_t kMostVisitors = 256;
 // For a connection to be expected.
 constexpr std::chrono::seconds kVisitTime(5);
-// After a failure to accept, such as too many open files.
-constexpr std::chrono::milliseconds kAcceptPause(100);
 
 // A connection that is not matched yet.
 struct Visitor {
@@ -48,31 +45,8 @@ struct Visitor {
 struct LinkListener::Core : std::enable_shared_from_this<Core> {
   using Visitors = std::list<std::shared_ptr<Visitor>>;
 
-  explicit Core(tcp::acceptor listening) : acceptor(std::move(listening)), pause(acceptor.get_executor()) {}
-
-  tcp::acceptor acceptor;
-  asio::steady_timer pause;
   std::map<LinkToken, OnLink> expected{};
   Visitors visitors{};  // the oldest first
-
-  void accept() {
-    acceptor.async_accept([weak = weak_from_this()](const boost::system::error_code& error, tcp::socket socket) {
-      const auto self = weak.lock();
-      if (self == nullptr || error == asio::error::operation_aborted) return;
-      if (error) return self->accept_later();
-      self->meet(std::make_shared<Visitor>(std::move(socket)));
-      self->accept();
-    });
-  }
-
-  // At once it would fail again, and keep the thread busy.
-  void accept_later() {
-    pause.expires_after(kAcceptPause);
-    pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!error && self != nullptr) self->accept();
-    });
-  }
 
   // The handler is called as (Core&, visitor) while both are there, and the visitor is not matched.
   template <class Handler>
@@ -131,23 +105,21 @@ struct LinkListener::Core : std::enable_shared_from_this<Core> {
 };
 
 LinkListener::LinkListener(asio::io_context& io)
-    : core_(std::make_shared<Core>(
-          listen_on(io, 0, "this host cannot listen on a free port for connections of other hosts"))),
-      port_(core_->acceptor.local_endpoint().port()) {
-  core_->accept();
-}
+    : io_(io),
+      core_(std::make_shared<Core>()),
+      listening_(io, 0, "this host cannot listen on a free port for connections of other hosts",
+                 [core = std::weak_ptr<Core>(core_)](tcp::socket socket) {
+                   core.lock()->meet(std::make_shared<Visitor>(std::move(socket)));
+                 }) {}
 
 LinkListener::~LinkListener() {
-  boost::system::error_code ignored;
-  core_->acceptor.close(ignored);
-  core_->pause.cancel();
   core_->visitors.clear();
 }
 
 void LinkListener::expect(const LinkToken& token, OnLink on_link) {
   core_->expected.insert_or_assign(token, std::move(on_link));
   // Later, so that the caller is not called within its call.
-  asio::post(core_->acceptor.get_executor(), [weak = std::weak_ptr<Core>(core_), token] {
+  asio::post(io_, [weak = std::weak_ptr<Core>(core_), token] {
     if (const auto core = weak.lock()) core->match_waiting(token);
   });
 }

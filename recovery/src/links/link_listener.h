@@ -13,6 +13,7 @@
 
 #include "holdfast/base/shared_memory.h"
 #include "links/link_token.h"
+#include "links/listening.h"
 
 namespace holdfast::recovery {
 
@@ -27,17 +28,18 @@ class LinkListener {
   LinkListener(const LinkListener&) = delete;
   LinkListener& operator=(const LinkListener&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return listening_.port(); }
   // Takes a connection with this token, once, also one that waits already. `on_link` is called later.
   void expect(const LinkToken& token, OnLink on_link);
-  // A connection with it is no longer taken. Also for a token that is not expected.
+  // From now on a connection with it is closed. Does nothing for a token that is not expected.
   void forget(const LinkToken& token);
 
  private:
   struct Core;
 
+  boost::asio::io_context& io_;
   std::shared_ptr<Core> core_;  // completions that are queued when the listener goes hold weak pointers to it
-  int port_ = 0;
+  Listening listening_;
 };
 
 }  // namespace holdfast::recovery

@@ -48,7 +48,12 @@ void Agent::dial(std::chrono::milliseconds time) {
                            // Starting all hosts again resumes from what they have saved.
                            .on_given_up =
                                [this](const std::string& why) {
-                                 if (!has_joined_) return end(kExitStopped, why);
+                                 if (!has_joined_) {
+                                   return end(kExitStopped,
+                                              fmt::format("{}; start the same command on the host that --head names, "
+                                                          "with --node-rank 0, and see that its port is open",
+                                                          why));
+                                 }
                                  end(kExitStopped,
                                      fmt::format("the head was lost and did not come back: {}; start the same command "
                                                  "on all hosts again to go on",

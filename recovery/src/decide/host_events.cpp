@@ -222,7 +222,9 @@ void on_hosts_missing(Draft& draft) {
     names += fmt::format("{}host {}", names.empty() ? "" : ", ", host);
   }
   end_run(draft, kExitGaveUp,
-          fmt::format("gave up: {} did not join within {}", names, seconds(draft.state.policy.join_timeout)));
+          fmt::format("gave up: {} did not join within {}; start the same command on each host, or give them more time "
+                      "with --join-timeout",
+                      names, seconds(draft.state.policy.join_timeout)));
 }
 
 }  // namespace holdfast::recovery

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "agents/agent.h"  // first, for the sake of Asio
 
@@ -28,7 +30,6 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
-#include "holdfast/base/whole_file.h"
 #include "holdfast/recovery/run_lock.h"
 #include "hosts/local_host.h"
 #include "hosts/surroundings.h"
@@ -45,9 +46,17 @@ constexpr std::chrono::seconds kLockTime(2);
 // A second signal within it is the first one, sent to all processes of a group and by a launcher.
 constexpr std::chrono::seconds kOneRequest(1);
 
+// Piece by piece: a program that is linked with much has gigabytes.
 std::string digest_of_program(const std::string& path) {
-  const std::string bytes = read_text_file(posix_file_system(), path);
-  return digest(std::as_bytes(std::span(bytes))).hex();
+  const std::unique_ptr<File> program = posix_file_system().open_for_reading(path);
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  DigestBuilder builder;
+  std::uint64_t offset = 0;
+  while (const std::size_t read = program->read_at(offset, piece)) {
+    builder.update(std::span(piece).first(read));
+    offset += read;
+  }
+  return builder.finish().hex();
 }
 
 // `options` are those of this host alone.

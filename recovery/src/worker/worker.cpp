@@ -101,7 +101,8 @@ __attribute__((constructor(101))) void take_inheritance_early() {
   static_cast<void>(inheritance());
 }
 
-struct Place {
+// Where a process is among the hosts of its generation.
+struct RankOnHost {
   int host = 0;   // its number among the hosts of the generation
   int rank = 0;   // within the host
   int ranks = 0;  // of the host
@@ -258,19 +259,18 @@ struct Worker::Connection {
     faults->move_to(member.rank, member.generation);
   }
 
-  // Where this process is among the hosts of its generation.
-  Place place() const {
+  RankOnHost rank_on_host() const {
     if (member.host_ranks.empty()) return {.host = 0, .rank = member.rank, .ranks = member.size};
-    Place place{.host = 0, .rank = member.rank};
+    RankOnHost own{.host = 0, .rank = member.rank};
     for (const int ranks : member.host_ranks) {
-      place.ranks = ranks;
-      if (place.rank < ranks) return place;
-      place.rank -= ranks;
-      ++place.host;
+      own.ranks = ranks;
+      if (own.rank < ranks) return own;
+      own.rank -= ranks;
+      ++own.host;
     }
     throw Error(ErrorCode::input_output, fmt::format("the hosts of generation {} have {} ranks, and this process is "
                                                      "rank {}",
-                                                     member.generation, member.rank - place.rank, member.rank));
+                                                     member.generation, member.rank - own.rank, member.rank));
   }
 
   // Replies of earlier generations are of no use to any caller.
@@ -468,8 +468,8 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
   Message reply = connection_->wait_for_arenas(which, deadline);
   check_arena_reply(reply.body);
   // The reply has one arena for each rank of this host, then what each of them shows, and then connections.
-  const Place place = connection_->place();
-  const auto ranks = static_cast<std::size_t>(place.ranks);
+  const RankOnHost own = connection_->rank_on_host();
+  const auto ranks = static_cast<std::size_t>(own.ranks);
   const auto links = reply.body.value("links", std::size_t{0});
   const std::size_t memories = ranks * (shows != nullptr ? 2 : 1);
   HOLDFAST_ASSERT(reply.descriptors.size() == memories + links);
@@ -477,13 +477,13 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
   arena.all.resize(ranks);
   arena.shown = connection_->views_of(std::span(reply.descriptors).subspan(ranks, memories - ranks));
   for (std::size_t next = memories; next < reply.descriptors.size(); ++next) {
-    if (static_cast<int>(arena.links.size()) == place.host) arena.links.emplace_back();
+    if (static_cast<int>(arena.links.size()) == own.host) arena.links.emplace_back();
     arena.links.push_back(std::move(reply.descriptors[next]));
   }
-  if (links > 0 && place.host == static_cast<int>(links)) arena.links.emplace_back();
-  for (int peer = 0; peer < place.ranks; ++peer) {
+  if (links > 0 && own.host == static_cast<int>(links)) arena.links.emplace_back();
+  for (int peer = 0; peer < own.ranks; ++peer) {
     FileDescriptor& descriptor = reply.descriptors.at(peer);
-    if (peer == place.rank) {
+    if (peer == own.rank) {
       arena.own = SharedMemory::map_writable(std::move(descriptor), bytes);
     } else {
       arena.all.at(peer) = SharedMemory::map_read_only(std::move(descriptor), bytes);

@@ -56,11 +56,23 @@ TEST_F(OneOfTheHosts, ComputesOnCpus) {
   EXPECT_EQ(code_thrown_by([&] { run_program(options(), {"cuda:0"}, flags(0)); }), ErrorCode::unsupported);
 }
 
+// Its digest is compared with that of the other hosts.
+TEST_F(OneOfTheHosts, MayHaveAProgramOfAnySize) {
+  WatchdogOptions large = options();
+  large.command = {folder_ / "program"};
+  std::ofstream(folder_ / "program") << "#!/bin/sh\n";
+  std::filesystem::resize_file(folder_ / "program", 65 << 20);
+  std::filesystem::permissions(folder_ / "program", std::filesystem::perms::owner_all);
+
+  EXPECT_EQ(run_program(large, {}, flags(1)).exit_code, kExitStopped);
+}
+
 TEST_F(OneOfTheHosts, EndsWhenTheHeadIsNotReached) {
   const RunOutcome outcome = run_program(options(), {}, flags(1));
 
   EXPECT_EQ(outcome.exit_code, kExitStopped);
   EXPECT_THAT(outcome.sentence, HasSubstr("the head at 127.0.0.2:1 cannot be reached"));
+  EXPECT_THAT(outcome.sentence, HasSubstr("start the same command on the host that --head names"));
 }
 
 }  // namespace

@@ -103,9 +103,16 @@ void run_losses(const Sizes& sizes, Arrays& arrays) {
   for (const LossKind kind : {LossKind::binary_crossentropy, LossKind::mean_squared_error}) {
     const std::int64_t elements = sizes.few * 100;
     for (const float* const weights : {static_cast<float*>(nullptr), arrays.make(sizes.few)}) {
+      // Two rows have a target that is not a probability.
+      float* const targets = arrays.make(elements);
+      targets[7 * 100 + 3] = 2;
+      targets[12 * 100] = -1;
+      bad_label = kNoBadLabel;
       queue_loss({kind, true, sizes.few, 100},
-                 {{arrays.make(elements), arrays.make(elements), weights}, arrays.make(elements), arrays.make(1)}, 0.5F,
+                 {{arrays.make(elements), targets, weights}, arrays.make(elements), arrays.make(1)}, 0.5F,
                  &sum_workspace(), &bad_label, nullptr);
+      const bool is_checked = kind == LossKind::binary_crossentropy;
+      EXPECT_EQ(bad_label >> 32, is_checked ? 7U : kNoBadLabel >> 32) << "the first such row";
     }
   }
 }

@@ -87,24 +87,16 @@ TEST(DescribeReport, ShowsAnIncidentInTheOrderOfItsTimes) {
 TEST(DescribeReport, IsWhatTheGuideShows) {
   const TimeZone zone("UTC0");
   constexpr double kNoticed = 1'795'698'991.457;
-  RunReport::Incident incident{.cause = "killed by signal 9 (SIGKILL)",
-                               .evidence = {"the kernel released the mutex that it holds while it lives",
-                                            "the kernel confirmed its end by signal 9"},
-                               .member = 1,
-                               .rank = 1,
-                               .pid = 12889,
-                               .generation = 0,
-                               .step = 120,
-                               .replicas = 2};
+  RunReport::Incident incident = death();
+  incident.evidence = {"the kernel released the mutex that it holds while it lives",
+                       "the kernel confirmed its end by signal 9"};
+  incident.pid = 12889;
+  incident.step = 120;
   incident.noticed = kNoticed;
   incident.cancelled = kNoticed + 0.0001;
   incident.opened = kNoticed + 0.0047;
   incident.progressed = kNoticed + 0.1261;
   incident.whole = kNoticed + 0.7202;
-  incident.next_generation = 1;
-  incident.next_replicas = 1;
-  incident.survivors = 1;
-  incident.repeated = 0;
   const std::string report = describe_report(run_with(incident), true);
   const std::size_t begin = report.find("1. ");
   const std::string last = "was missing for 720.2 ms\n";

@@ -27,7 +27,7 @@ Model reversal_model() {
                           .padding_id = kPadding});
 }
 
-// The decoder gets the reversed sequence one position late, and learns what comes next. What is padding is no target.
+// The decoder gets the reversed sequence one position late, and learns what comes next. Padding does not count.
 Dataset sequences(std::int64_t samples, std::uint64_t seed) {
   std::vector<std::int32_t> sources, targets, next;
   for (std::int64_t sample = 0; sample < samples; ++sample) {

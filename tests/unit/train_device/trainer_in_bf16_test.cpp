@@ -107,7 +107,7 @@ TEST_P(TrainingsInBf16, DifferFromThoseInF32) {
   EXPECT_NE(outcome({}).digest, f32.digest);
 }
 
-// What is rounded is derived in each step and is no state.
+// What is rounded is derived in each step, so savepoints do not have it.
 TEST_P(TrainingsInBf16, SaveTheSameArraysAsThoseInF32) {
   const auto arrays = [](Precision precision) {
     const TemporaryFolder folder;

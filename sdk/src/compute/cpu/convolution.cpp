@@ -1,7 +1,7 @@
 // Convolution on CPUs by oneDNN's direct algorithm, one primitive for each pass. Callers' arrays are always
 // plain: channels last, and the kernel as [height, width, channel, filter], Keras's order; volumes have a depth first.
 // Where oneDNN computes faster in another layout, Primitive reorders into scratch memory. At bf16 that rounds, too:
-// images, kernel and output gradient are factors. Results are f32, and the gradient of the bias, which is no product,
+// images, kernel and output gradient are factors. Results are f32, and the gradient of the bias, which is a sum,
 // is a loop of ours then.
 
 #include <algorithm>

@@ -104,7 +104,7 @@ TEST_P(ConvolutionsInBf16, MultiplyRoundedFactors) {
   expect_near_to(found.output, expected.output, "output");
   expect_near_to(found.input_gradient, expected.input_gradient, "gradient of the input");
   expect_near_to(found.kernel_gradient, expected.kernel_gradient, "gradient of the kernel");
-  // No product, so nothing of it is rounded.
+  // A sum of gradients, without a product whose factors were rounded.
   const Bf16ConvolutionResults exact = convolution_results_of(*host, shape, input, kernel, bias, gradient);
   if (shape.has_bias) expect_near_to(found.bias_gradient, exact.bias_gradient, "gradient of the bias");
 }

@@ -123,7 +123,7 @@ TEST_P(DenseInBf16, TheKernelsGradientIsAProductOfRoundedFactors) {
   }
 }
 
-// It is no product.
+// A sum of gradients, without a product whose factors were rounded.
 TEST_P(DenseInBf16, TheGradientOfTheBiasIsThatOfF32) {
   const DenseNumbers numbers(shape_);
   const auto bias_gradient = [&](Backend& backend) {

@@ -204,7 +204,7 @@ void softmax(const float* input, std::int64_t rows, std::int64_t channels, float
     const float* const scores = input + row * channels;
     float* const result = output + row * channels;
     const float shift = softmax_shift(largest.found());
-    // After the last row there is none, so that row is read once more.
+    // The last row has no row after it, and is read once more.
     largest = {row + 1 < rows ? scores + channels : scores};
     const double sum = write_exponentials(scores, channels, shift, last, largest, result);
     last = {result, softmax_divisor(sum)};

@@ -1,6 +1,6 @@
 // Losses and their gradients on CUDA devices, each in one kernel. The formulas are those of arithmetic/crossentropy.h.
 // A row of classes is computed by a warp or a block, and samples are added in double in one order. A label that is not
-// a class, or a target that is no probability, gives a NaN and is reported through `bad_label`, because a kernel cannot
+// a class, or a target beyond 0 and 1, gives a NaN and is reported through `bad_label`, because a kernel cannot
 // throw. See docs/decisions/devices.md.
 
 #include <cmath>

@@ -12,7 +12,7 @@
 
 namespace holdfast::compute {
 
-// The first row with a label that does not exist, or with a target that is no probability. The upper half of the word
+// The first row with a label that does not exist, or with a target beyond 0 and 1. The upper half of the word
 // is the row's number, the lower half the bits of label or target, so the smallest word is that of the first row. In
 // device memory.
 using BadLabel = unsigned long long;

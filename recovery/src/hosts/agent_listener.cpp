@@ -37,6 +37,7 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
       oldest->close();
       refuse_peer(*oldest, fmt::format("{} newer connections had not introduced themselves either", kMostStrangers));
     }
+    // Both handlers hold weak pointers: the listener and the stranger may go in either order.
     auto connection = AgentConnection::start(AgentConnection::Side::head, std::move(socket), tls, limits, {});
     strangers.push_back(connection);
     std::weak_ptr<AgentConnection> weak_connection = connection;
@@ -60,6 +61,7 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
     const Introduction theirs = parse_introduction(message);
     std::string why = difference(ours, theirs);
     if (why.empty() && handlers.why_not) why = handlers.why_not(theirs);
+    // From here on it does not count as a stranger, which a newer one could drive out.
     strangers.remove(stranger);
     if (!why.empty()) {
       stranger->send({{"kind", kSentHome}, {"why", why}});

@@ -1,3 +1,6 @@
+// One connection is accepted at a time, and a failure to accept one is not the end: a machine that is out of
+// descriptors has some again later, and a run may not lose its hosts by that.
+
 #include "links/listening.h"
 
 #include <chrono>

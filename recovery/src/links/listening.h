@@ -1,6 +1,6 @@
 #pragma once
 
-// Listening on all addresses of this host, for whoever connects.
+// Listening on all addresses of this host.
 
 #include <functional>
 #include <memory>

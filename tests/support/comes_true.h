@@ -9,7 +9,7 @@
 namespace holdfast {
 
 // How long tests wait for other processes and threads: far longer than these take.
-inline constexpr std::chrono::seconds kPatience(60);
+inline constexpr std::chrono::seconds kPatience(240);
 
 // Evaluates `condition` again and again until it holds. Returns false when kPatience has passed.
 inline bool comes_true(const std::function<bool()>& condition) {

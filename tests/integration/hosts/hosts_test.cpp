@@ -1,15 +1,10 @@
 // Runs over two hosts, with real agents and processes: the hosts are addresses of this machine. Whatever is killed, the
 // bits are those of one host.
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -21,6 +16,7 @@
 
 #include "resilience/digits_run.h"
 #include "support/comes_true.h"
+#include "support/free_port.h"
 #include "support/program.h"
 
 namespace holdfast {
@@ -29,24 +25,23 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-// Another program may take the port before the head does, which is improbable.
-int free_port() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = ::inet_addr("127.0.0.2");
-  socklen_t bytes = sizeof address;
-  EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), bytes), 0);
-  EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
-  ::close(listener);
-  return ntohs(address.sin_port);
-}
-
 class TwoHosts : public ::testing::Test {
  protected:
   TwoHosts() {
     std::ofstream(folder_ / "secret") << std::string(64, '5');
     std::filesystem::permissions(folder_ / "secret", std::filesystem::perms::owner_read);
+  }
+
+  // What it takes to understand a failed test.
+  void TearDown() override {
+    if (!HasFailure()) return;
+    for (const auto& [host, program] : hosts_) program->signal(SIGTERM);
+    while (!hosts_.empty()) end_of(hosts_.begin()->first);
+    for (const auto& [host, result] : ended_) {
+      ADD_FAILURE() << "host " << host << " ended with " << result.exit_code << " and wrote:\n" << result.output;
+    }
+    const std::string journal = folder_ / "run/journal.jsonl";
+    if (std::filesystem::exists(journal)) ADD_FAILURE() << "the journal:\n" << read_file(journal);
   }
 
   // `holdfast run` on a host.
@@ -75,14 +70,21 @@ class TwoHosts : public ::testing::Test {
     for (int host = 0; host < 2; ++host) hosts_[host] = start(host, options);
   }
 
+  // Waits for the end of what runs on a host.
+  ProgramResult end_of(int host) {
+    ended_[host] = hosts_.at(host)->wait();
+    hosts_.erase(host);
+    return ended_[host];
+  }
+
   // All of a host: its agent, and with that its processes.
   void kill_host(int host) {
     hosts_[host]->signal(SIGKILL);
-    EXPECT_EQ(hosts_[host]->wait().exit_code, 128 + SIGKILL);
+    EXPECT_EQ(end_of(host).exit_code, 128 + SIGKILL);
   }
 
   void expect_finished(int host) {
-    const ProgramResult result = hosts_[host]->wait();
+    const ProgramResult result = end_of(host);
     EXPECT_EQ(result.exit_code, 0) << "host " << host << ":\n" << result.output;
   }
 
@@ -118,6 +120,7 @@ class TwoHosts : public ::testing::Test {
   const int port_ = free_port();
   std::map<std::string, std::string> digits_{};  // options of the program
   std::map<int, std::unique_ptr<RunningProgram>> hosts_;
+  std::map<int, ProgramResult> ended_;
 };
 
 class TwoHostsWith : public TwoHosts, public ::testing::WithParamInterface<int> {};
@@ -179,8 +182,8 @@ TEST_F(TwoHosts, GoOnTogetherWhenTheSecondHostComesBack) {
   EXPECT_EQ(events("host_returned").size(), 1U);
   EXPECT_EQ(generations().back(), 2U);
   hosts_[0]->signal(SIGTERM);
-  EXPECT_EQ(hosts_[0]->wait().exit_code, 75);
-  EXPECT_EQ(hosts_[1]->wait().exit_code, 75);
+  EXPECT_EQ(end_of(0).exit_code, 75);
+  EXPECT_EQ(end_of(1).exit_code, 75);
 }
 
 TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
@@ -190,7 +193,7 @@ TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
 
   kill_host(0);
 
-  const ProgramResult second = hosts_[1]->wait();
+  const ProgramResult second = end_of(1);
   EXPECT_EQ(second.exit_code, 75) << second.output;
   EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
   start_both();
@@ -207,13 +210,13 @@ TEST_F(TwoHosts, LeaveTheRunOneByOne) {
 
   hosts_[1]->signal(SIGTERM);
 
-  const ProgramResult second = hosts_[1]->wait();
+  const ProgramResult second = end_of(1);
   EXPECT_EQ(second.exit_code, 75) << second.output;
   EXPECT_THAT(second.output, HasSubstr("has left the run as asked"));
   ASSERT_TRUE(comes_true([this] { return generations().size() == 2; }));
   EXPECT_EQ(generations().back(), 1U);
   hosts_[0]->signal(SIGTERM);
-  EXPECT_EQ(hosts_[0]->wait().exit_code, 75);
+  EXPECT_EQ(end_of(0).exit_code, 75);
 }
 
 TEST_F(TwoHosts, AreRefusedWithAnotherCommand) {
@@ -221,12 +224,12 @@ TEST_F(TwoHosts, AreRefusedWithAnotherCommand) {
   digits_ = {{"--seed", "12"}};
   hosts_[1] = start(1, {"--replicas", "1"});
 
-  const ProgramResult second = hosts_[1]->wait();
+  const ProgramResult second = end_of(1);
 
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_THAT(second.output, HasSubstr("the bits of the run depend on it"));
   hosts_[0]->signal(SIGTERM);
-  EXPECT_EQ(hosts_[0]->wait().exit_code, 75);
+  EXPECT_EQ(end_of(0).exit_code, 75);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/free_port.h"
 #include "unit/recovery/support/loopback.h"
 
 namespace holdfast::recovery {
@@ -31,13 +32,6 @@ class Dialer : public ::testing::Test {
             .on_sent_home = [this](const std::string& why) { last = why; },
             .on_given_up = [this](const std::string& why) { last = why; },
             .on_failure = [this](const std::string& why) { failures.push_back(why); }});
-  }
-
-  // A port at which nothing listens, since its socket was closed.
-  int free_port() {
-    return tcp::acceptor(loopback.io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0))
-        .local_endpoint()
-        .port();
   }
 
   ~Dialer() override {

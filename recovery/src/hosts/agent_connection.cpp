@@ -101,7 +101,14 @@ void AgentConnection::close_when_sent(std::function<void()> when_closed) {
   stage_ = Stage::closing;
   beat_timer_.cancel();
   limit_time(limits_.introduction, "it did not take its last message");
-  if (to_send_.empty()) asio::post(stream_.get_executor(), [self = shared_from_this()] { self->fail("all was sent"); });
+  if (to_send_.empty()) wait_for_close();
+}
+
+// Closing a socket that holds bytes of the peer would reset the connection, and what was sent last might never arrive.
+// So only this direction ends. The peer closes when it has read all, and reading sees that.
+void AgentConnection::wait_for_close() {
+  boost::system::error_code ignored;
+  stream_.next_layer().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
 }
 
 void AgentConnection::close() {
@@ -171,11 +178,12 @@ void AgentConnection::write() {
   asio::async_write(stream_, asio::buffer(to_send_.front()),
                     [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
                       if (self->stage_ == Stage::closed) return;
-                      if (error) return self->fail("the connection was closed: " + error.message());
+                      // The peer may have said why it has gone: reading ends the connection, after its last message.
+                      if (error) return;
                       self->queued_bytes_ -= self->to_send_.front().size();
                       self->to_send_.pop_front();
                       if (!self->to_send_.empty()) return self->write();
-                      if (self->stage_ == Stage::closing) self->fail("all was sent");
+                      if (self->stage_ == Stage::closing) self->wait_for_close();
                     });
 }
 

@@ -59,8 +59,8 @@ class AgentConnection : public std::enable_shared_from_this<AgentConnection> {
   void open();
   // Never blocks. A peer that does not take its messages is closed when they are too many. Throws as frame_of() does.
   void send(const nlohmann::json& message);
-  // Sends what is queued, and closes then, or when the time of an introduction is over. No handler but `when_closed` is
-  // called afterwards.
+  // Sends what is queued, and closes when the peer has taken it and closed, or when the time of an introduction is
+  // over. No handler but `when_closed` is called afterwards.
   void close_when_sent(std::function<void()> when_closed = {});
   // Ends the connection at once. No handler is called any more.
   void close();
@@ -82,6 +82,7 @@ class AgentConnection : public std::enable_shared_from_this<AgentConnection> {
   void take(const nlohmann::json& message);
   void queue(std::string frame);
   void write();
+  void wait_for_close();
   void wait_for_beat();
   void limit_time(std::chrono::milliseconds time, std::string what);
   void fail(const std::string& why);

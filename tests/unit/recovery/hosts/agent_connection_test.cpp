@@ -36,9 +36,10 @@ struct End {
 class Connection : public ::testing::Test {
  protected:
   void connect(const AgentConnection::Limits& limits = {}, unsigned char key_of_agent = 1,
-               std::optional<AgentConnection::Limits> limits_of_agent = std::nullopt) {
+               std::optional<AgentConnection::Limits> limits_of_agent = std::nullopt,
+               boost::asio::io_context* io_of_agent = nullptr) {
     tcp::acceptor acceptor(loopback.io, tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
-    tcp::socket dialed(loopback.io);
+    tcp::socket dialed(io_of_agent == nullptr ? loopback.io : *io_of_agent);
     dialed.connect(acceptor.local_endpoint());
     head.connection = AgentConnection::start(AgentConnection::Side::head, acceptor.accept(), tls_context(secret_of(1)),
                                              limits, head.handlers());
@@ -150,6 +151,49 @@ TEST_F(Connection, SendsItsLastMessageBeforeItCloses) {
   EXPECT_EQ(ends, 1);
   ASSERT_EQ(head.messages.size(), 1U);
   EXPECT_EQ(head.messages[0].at("kind"), "last");
+}
+
+// As a head that is killed after it has said that the run is over: its socket is closed with bytes that it has not
+// read, so what the agent sends next fails, before the agent has read all that was sent to it.
+TEST_F(Connection, ReadsTheLastMessageOfAPeerThatItCannotSendTo) {
+  boost::asio::io_context io_of_agent(1);
+  const auto poll = [](boost::asio::io_context& io) {
+    io.restart();
+    io.poll();
+  };
+  connect({}, 1, std::nullopt, &io_of_agent);
+  for (const Deadline deadline = Deadline::after(kSurely); !head.is_secured || !agent.is_secured;) {
+    ASSERT_FALSE(deadline.has_passed());
+    poll(loopback.io);
+    poll(io_of_agent);
+  }
+
+  head.connection->send({{"kind", "last"}, {"text", std::string(60'000, 'x')}});
+  poll(loopback.io);
+  agent.connection->send({{"kind", "unread"}});
+  head.connection->close();
+  agent.connection->send({{"kind", "late"}});
+  for (const Deadline deadline = Deadline::after(kSurely); agent.closed.empty();) {
+    ASSERT_FALSE(deadline.has_passed());
+    poll(io_of_agent);
+  }
+
+  ASSERT_EQ(agent.messages.size(), 1U);
+  EXPECT_EQ(agent.messages[0].at("kind"), "last");
+  agent = {};  // before its io_context
+}
+
+TEST_F(Connection, WaitsUntilThePeerHasTakenItsLastMessage) {
+  open();
+  bool has_ended = false;
+
+  head.connection->send({{"kind", "last"}});
+  head.connection->close_when_sent([&] { has_ended = true; });
+  loopback.run_until([&] { return !agent.messages.empty(); }, "the last message");
+
+  EXPECT_FALSE(has_ended);
+  agent.connection->close();
+  loopback.run_until([&] { return has_ended; }, "the end of the connection");
 }
 
 TEST_F(Connection, IsClosedForAPeerThatDoesNotTakeItsMessages) {

@@ -4,6 +4,7 @@
 #include "holdfast/recovery/run_lock.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,10 +51,21 @@ bool is_the_lock_of(int file, const std::string& directory) {
          held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-Error taken(const std::string& directory) {
-  std::string pid;
+// Nothing where the file names no process.
+std::optional<pid_t> owner_of(const std::string& directory) {
+  pid_t pid = 0;
   std::ifstream(directory + "/lock") >> pid;
-  const std::string owner = pid.empty() ? "another process" : fmt::format("process {} or its replicas", pid);
+  return pid > 0 ? std::optional(pid) : std::nullopt;
+}
+
+bool is_owner_dead(const std::string& directory) {
+  const std::optional<pid_t> owner = owner_of(directory);
+  return owner && ::kill(*owner, 0) != 0 && errno == ESRCH;
+}
+
+Error taken(const std::string& directory) {
+  const std::optional<pid_t> pid = owner_of(directory);
+  const std::string owner = pid ? fmt::format("process {} or its replicas", *pid) : "another process";
   return Error(ErrorCode::already_running,
                fmt::format("the run directory {} is in use by {}; wait for that run to end, or give another directory",
                            directory, owner));
@@ -69,14 +81,18 @@ void write_owner(int file) {
 
 }  // namespace
 
-FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline) {
+FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline,
+                                  std::optional<Deadline> of_a_dead_owner) {
   FileDescriptor file = open_lock_file(directory);
   // flock(2) knows no deadline.
   for (;;) {
     // A lock on a file that is no longer DIRECTORY/lock is of no use, so the file is opened again.
     const bool is_locked = try_lock(file.value(), directory);
     if (is_locked && is_the_lock_of(file.value(), directory)) break;
-    if (deadline.has_passed()) throw taken(directory);
+    if (deadline.has_passed()) {
+      const bool are_replicas_dying = of_a_dead_owner && !of_a_dead_owner->has_passed() && is_owner_dead(directory);
+      if (!are_replicas_dying) throw taken(directory);
+    }
     if (is_locked) {
       file = open_lock_file(directory);
     } else {

@@ -41,8 +41,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// For replicas of an agent that was killed to die.
+// For an agent that is about to end, and for replicas of one that was killed.
 constexpr std::chrono::seconds kLockTime(2);
+constexpr std::chrono::seconds kTimeToDie(30);
 // A second signal within it is the first one, sent to all processes of a group and by a launcher.
 constexpr std::chrono::seconds kOneRequest(1);
 
@@ -101,7 +102,8 @@ class HostRun {
  public:
   HostRun(const WatchdogOptions& options, const Surroundings& found, const HostFlags& flags, const Secret& secret)
       : options_(options),
-        lock_(lock_run_directory(folder_of_host(options.run_directory, found.host), Deadline::after(kLockTime))),
+        lock_(lock_run_directory(folder_of_host(options.run_directory, found.host), Deadline::after(kLockTime),
+                                 Deadline::after(kTimeToDie))),
         signals_(io_, SIGINT, SIGTERM, SIGUSR1),
         links_(io_) {
     // nohup(1) starts programs with SIGHUP ignored, so that it does not stop them.

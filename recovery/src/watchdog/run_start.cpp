@@ -30,8 +30,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The time that replicas of a killed watchdog have to die.
+// For a watchdog that is about to end.
 constexpr std::chrono::seconds kLockTimeout(2);
+// For replicas of a watchdog that was killed.
+constexpr std::chrono::seconds kTimeToDie(30);
 constexpr std::string_view kFreshPrefix = "fresh:";
 constexpr int kMostPutAside = 1'000'000;
 constexpr std::size_t kPodSuffixLetters = 5;
@@ -236,7 +238,8 @@ OwnedRun::OwnedRun(std::string directory, Options options, FileDescriptor lock)
     : directory_(std::move(directory)), options_(std::move(options)), lock_(std::move(lock)) {}
 
 OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
-  OwnedRun run(directory, options, lock_run_directory(directory, Deadline::after(kLockTimeout)));
+  OwnedRun run(directory, options,
+               lock_run_directory(directory, Deadline::after(kLockTimeout), Deadline::after(kTimeToDie)));
   const AskedStart& how = options.how;
   const bool is_there = holds_run(directory);
   if (how.start == Start::resume) {

@@ -5,13 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <thread>
 
 #include "holdfast/base/error.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -54,6 +58,45 @@ TEST(RunLock, HoldsUntilTheLastCopyOfItsDescriptorIsClosed) {
   copy.reset();
 
   EXPECT_TRUE(lock_run_directory(directory.path(), Deadline::after(0s)).is_open());
+}
+
+// A process that has ended and was waited for.
+pid_t dead_process() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  ::waitpid(pid, nullptr, 0);
+  return pid;
+}
+
+int descriptors_of(const std::string& path) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed_meanwhile;
+    found += std::filesystem::read_symlink(entry.path(), closed_meanwhile) == path;
+  }
+  return found;
+}
+
+TEST(RunLock, GivesReplicasOfADeadOwnerTimeToDie) {
+  const TemporaryFolder directory;
+  FileDescriptor of_replica = lock_run_directory(directory.path(), Deadline::after(0s));
+  std::ofstream(directory / "lock") << dead_process() << '\n';
+  EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s)), Error);
+  EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s), Deadline::after(0s)), Error);
+
+  std::thread replica([&] {
+    EXPECT_TRUE(comes_true([&] { return descriptors_of(directory / "lock") == 2; }));
+    of_replica.reset();
+  });
+  EXPECT_NO_THROW(lock_run_directory(directory.path(), Deadline::after(0s), Deadline::after(kPatience)));
+  replica.join();
+}
+
+TEST(RunLock, GivesALivingOwnerNoMoreTime) {
+  const TemporaryFolder directory;
+  const FileDescriptor lock = lock_run_directory(directory.path(), Deadline::after(0s));
+
+  EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s), Deadline::after(kPatience)), Error);
 }
 
 // The target of the link was truncated, and a number was written into it.

@@ -10,7 +10,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/temporary_files.h"
 #include "holdfast/base/whole_file.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "support/text_bytes.h"
 
 namespace holdfast {

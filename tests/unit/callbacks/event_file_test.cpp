@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "support/text_bytes.h"
 
 namespace holdfast {

@@ -13,7 +13,7 @@
 #include "callbacks/event_file.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "unit/callbacks/support/played_epochs.h"

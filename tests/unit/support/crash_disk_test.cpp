@@ -1,6 +1,6 @@
 // The model of a disk is tested too: one that never loses anything would let every test of power cuts pass.
 
-#include "support/crash_disk.h"
+#include "support/disks/crash_disk.h"
 
 #include <gtest/gtest.h>
 

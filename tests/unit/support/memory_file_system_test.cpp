@@ -1,4 +1,4 @@
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "holdfast/format/array_file.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 
 namespace holdfast::cli::testing {
 

@@ -12,7 +12,7 @@
 #include "holdfast/format/exchange/keras.h"
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/safetensors.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "unit/exchange/support/keras_trees.h"
 #include "unit/exchange/support/trees.h"
 #include "unit/exchange/support/zip_builder.h"

@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "holdfast/base/error.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "support/temporary_folder.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/savepoints.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "holdfast/base/temporary_files.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "unit/format/support/array_files.h"
 
 namespace holdfast::format {

@@ -1,6 +1,6 @@
 // The power fails at any moment of saving, rotating, deleting and setting aside. Afterwards the newest savepoint that
 // was reported as durable, or a newer one, is found and loads bit for bit. Each state of a disk is one draw from
-// tests/support/crash_disk.h.
+// tests/support/disks/crash_disk.h.
 //
 // HOLDFAST_LONG_TESTS=1 checks more than 100,000 different states, which takes minutes.
 
@@ -15,7 +15,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
-#include "support/crash_disk.h"
+#include "support/disks/crash_disk.h"
 #include "support/long_run.h"
 #include "unit/format/support/savepoints.h"
 

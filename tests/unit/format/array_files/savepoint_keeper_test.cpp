@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "holdfast/base/error.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/savepoints.h"
 #include "unit/format/support/views.h"

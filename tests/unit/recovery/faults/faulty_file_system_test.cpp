@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {

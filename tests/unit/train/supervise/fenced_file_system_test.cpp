@@ -13,7 +13,7 @@
 #include "holdfast/base/whole_writer.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/savepoint_keeper.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 #include "support/text_bytes.h"
 #include "support/thrown.h"
 

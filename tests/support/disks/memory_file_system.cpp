@@ -1,6 +1,6 @@
 // Fails with the errors that the operating system would give, so that code under test takes the same paths.
 
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Keeps two versions of names and bytes: what is safe, and what was changed since the last sync. A power cut draws
 // which of the changes survived. The rules are in crash_disk.h.
 
-#include "support/crash_disk.h"
+#include "support/disks/crash_disk.h"
 
 #include <algorithm>
 #include <set>

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "holdfast/base/file_system.h"
-#include "support/memory_file_system.h"
+#include "support/disks/memory_file_system.h"
 
 namespace holdfast {
 

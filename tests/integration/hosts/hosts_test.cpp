@@ -52,6 +52,11 @@ class TwoHosts : public ::testing::Test {
     return start_command(host, {"run"}, all);
   }
 
+  // `holdfast doctor --hosts` on a host.
+  std::unique_ptr<RunningProgram> start_doctor(int host, const std::vector<std::string>& options = {}) const {
+    return start_command(host, {"doctor", "--hosts"}, options);
+  }
+
   std::unique_ptr<RunningProgram> start_command(int host, std::vector<std::string> all,
                                                 const std::vector<std::string>& options) const {
     all.insert(all.end(), {"--run-dir", folder_ / "run", "--nnodes", "2", "--node-rank", std::to_string(host), "--head",
@@ -283,6 +288,46 @@ TEST_F(TwoHosts, AreRefusedWithAnotherCommand) {
   EXPECT_THAT(second.output, HasSubstr("the bits of the run depend on it"));
   hosts_[0]->signal(SIGTERM);
   EXPECT_EQ(end_of(0).exit_code, 75);
+}
+
+TEST_F(TwoHosts, AreWellByTheirDoctor) {
+  for (int host = 0; host < 2; ++host) hosts_[host] = start_doctor(host);
+
+  const ProgramResult second = end_of(1);
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_THAT(first.output, HasSubstr("a run over these 2 hosts can begin"));
+  EXPECT_THAT(first.output, ContainsRegex("1  connection to host 0 +works"));
+  EXPECT_THAT(first.output, ContainsRegex("1  program +the file of host 0"));
+  EXPECT_THAT(second.output, HasSubstr("a run over these 2 hosts can begin"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(TwoHosts, AreToldByTheirDoctorWhatDiffers) {
+  hosts_[0] = start_doctor(0, {"--replicas", "1"});
+  digits_ = {{"--seed", "12"}};
+  hosts_[1] = start_doctor(1, {"--replicas", "2"});
+
+  const ProgramResult second = end_of(1);
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 1) << first.output;
+  EXPECT_EQ(second.exit_code, 1) << second.output;
+  EXPECT_THAT(first.output, HasSubstr("error: host 1: replicas: it would start 2, and host 0 would start 1"));
+  EXPECT_THAT(first.output, HasSubstr("error: host 1: command: it is "));
+  EXPECT_THAT(second.output, HasSubstr("2 problems found on 2 hosts"));
+}
+
+TEST_F(TwoHosts, AreMissedByTheirDoctor) {
+  hosts_[0] = start_doctor(0, {"--join-timeout", "0.1"});
+
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 1);
+  EXPECT_THAT(first.output, HasSubstr("error: host 1: meeting: it has not come within 0.1 s"));
+  EXPECT_THAT(first.output, HasSubstr("start the same command there with --node-rank 1"));
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ CheckingHead::~CheckingHead() {
   }
 }
 
+// Asked once nothing differs that would make the check itself impossible.
 std::string CheckingHead::why_not(const Introduction& theirs) const {
   if (stage_ != Stage::gathering) return "the check went on without it; start it on all hosts again";
   const Host& host = hosts_.at(theirs.host);
@@ -83,6 +84,7 @@ void CheckingHead::refused(const std::string& what) {
   tell(sentence);
 }
 
+// Other kinds are passed over: all else that a host could say is of no use here.
 void CheckingHead::take(int number, const nlohmann::json& message) {
   Host& host = hosts_.at(number);
   if (message.at("kind") == kFacts) {
@@ -169,6 +171,7 @@ void CheckingHead::end() {
   send_verdict(report());
 }
 
+// The owner ends when it has the report, so the others are told first.
 void CheckingHead::send_verdict(const HostsReport& report) {
   for (auto& [number, host] : hosts_) {
     if (host.connection == nullptr) continue;
@@ -182,6 +185,7 @@ void CheckingHead::send_verdict(const HostsReport& report) {
   if (being_told_ == 0) on_over_(report);
 }
 
+// Host 0 compares others with itself, so only its folder is told: it could be written.
 HostsReport CheckingHead::report() const {
   HostsReport report;
   report.checks.push_back({.host = 0, .what = "run directory", .found = options_.facts.run_directory});
@@ -229,6 +233,7 @@ std::vector<HostCheck> CheckingHead::checks_of(int number, const Host& host) con
   return checks;
 }
 
+// What was refused is most likely the host that is missing, and says why.
 std::string CheckingHead::missing_remedy(int number) const {
   std::string remedy = fmt::format(
       "start the same command there with --node-rank {}, and see what it says; open port {} "

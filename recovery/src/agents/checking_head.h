@@ -26,7 +26,7 @@
 
 namespace holdfast::recovery {
 
-// Of a host that is checked, the first one or another.
+// What a host that is checked knows of the check, be it the first one or another.
 struct CheckingOptions {
   HostAddress head{};
   int hosts = 2;

@@ -1,3 +1,6 @@
+// A host that is checked judges nothing. It says what it has and what it could reach, and host 0 compares, so that all
+// problems stand in one list. docs/decisions/agents.md
+
 #include "agents/checking_host.h"
 
 #include <utility>

@@ -46,6 +46,7 @@ HostCheck check(int host, const std::string& what, bool is_well, const std::stri
 
 }  // namespace
 
+// The keys are those that parse_facts() reads.
 nlohmann::json facts_message(const HostFacts& facts) {
   return {{"kind", kFacts},
           {"version", facts.version},
@@ -76,6 +77,7 @@ nlohmann::json links_message(const std::vector<LinkPeer>& peers) {
   return {{"kind", kLinks}, {"peers", list}};
 }
 
+// The first host has checked the addresses: it saw the connections that came from there.
 std::vector<LinkPeer> parse_links(const nlohmann::json& message) {
   std::vector<LinkPeer> peers;
   for (const nlohmann::json& peer : message.at("peers")) {
@@ -140,6 +142,7 @@ DoctorMark::~DoctorMark() {
   if (!was_there_) fs::remove(run_directory_, ignored);
 }
 
+// Written, too: rank 0 may be on any host, and writes savepoints there.
 std::string why_folder_is_of_no_use(const std::string& run_directory, const std::string& text, int host) {
   try {
     if (read_text_file(posix_file_system(), doctor_mark_of(run_directory)) != text) {

@@ -24,7 +24,7 @@ WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::st
 // A path that cannot be made absolute is returned unchanged: no run can begin in it.
 std::string absolute_path(const std::string& path);
 
-// Of the file of a program, which all hosts must have alike. Throws Error of the file system.
+// The digest of the file of a program, which all hosts must have alike. Throws Error of the file system.
 std::string digest_of_program(const std::string& path);
 
 // WatchdogOptions::variables_of where each of `hosts` has `devices`. Without MASTER_ADDR and MASTER_PORT: a port of the

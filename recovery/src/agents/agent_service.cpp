@@ -78,7 +78,10 @@ void AgentService::take(const nlohmann::json& message) {
   if (kind == kResume) {
     if (to_resume_ || is_present_) throw Error(ErrorCode::input_output, "the head resumed twice");
     to_resume_ = whole_numbers_in<int>(message, "members");
-    mark_ = message.at("mark").get<std::string>();
+    const auto mark = message.at("mark").get<std::string>();
+    // A head that was started again may not know of generations whose lines the one before could not write.
+    if (mark != mark_) generation_ = -1;
+    mark_ = mark;
     return;
   }
   // The head waits for the answer to its `resume`.

@@ -13,6 +13,8 @@
 #include <climits>
 #include <cmath>
 #include <fstream>
+#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,6 +36,10 @@ bool ends_in_the_middle_of_a_line(int file) {
   const off_t bytes = ::lseek(file, 0, SEEK_END);
   char last = '\n';
   return bytes > 0 && ::pread(file, &last, 1, bytes - 1) == 1 && last != '\n';
+}
+
+double seconds_of(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 constexpr std::size_t kLongestQuote = 40;  // characters of a line in a warning
@@ -152,36 +158,76 @@ std::vector<Restart> read_restarts(const std::string& journal_path) {
   return restarts;
 }
 
-Journal::Journal(const std::string& path)
+JournalFile::JournalFile(const std::string& path)
     : path_(path),
       // Without O_NOFOLLOW, a link in a run directory from elsewhere could lead to any file of the user.
       file_(open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, "open the journal " + path)),
       // The watchdog before this one may have been killed, or its disk full, in the middle of a line.
       is_torn_(ends_in_the_middle_of_a_line(file_.value())) {}
 
-void Journal::append(nlohmann::json line) {
-  line["time"] = unix_seconds_now();
-  std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+void JournalFile::append(std::string text) {
   // Without the newline, this line would become part of the torn one, and unreadable, too.
   if (is_torn_) text.insert(0, "\n");
   const std::size_t written = write(text);
   // Kept before another call changes it.
   const int error_number = errno;
   if (written > 0) is_torn_ = text[written - 1] != '\n';
-  if (written == text.size()) return;
-  const std::string why =
-      written > 0 ? "only a part was written; is the disk full?" : system_error(error_number, "cannot write").what();
-  log(LogLevel::warning, fmt::format("a line of the journal {} is lost: {}", path_, why));
+  if (written < text.size()) {
+    const std::string why =
+        written > 0 ? "only a part was written; is the disk full?" : system_error(error_number, "cannot write").what();
+    log(LogLevel::warning, fmt::format("a line of the journal {} is lost: {}", path_, why));
+  }
+  ++appended_;
 }
 
 // One call for a whole line. So a process that is killed leaves either all of it or nothing.
-std::size_t Journal::write(const std::string& text) {
+std::size_t JournalFile::write(const std::string& text) {
   const ssize_t written = TEMP_FAILURE_RETRY(::write(file_.value(), text.data(), text.size()));
   return written < 0 ? 0 : static_cast<std::size_t>(written);
 }
 
+Journal::Journal(const std::string& path, FolderThread* thread, const Limits& limits)
+    : thread_(thread), limits_(limits), file_(std::make_shared<JournalFile>(path)) {}
+
+Journal::~Journal() {
+  if (thread_ == nullptr || thread_->wait(Deadline::after(limits_.silent_end))) return;
+  const std::string& path = file_->path();
+  log(LogLevel::info, fmt::format("the last lines of the journal {} wait for its file system, which does not answer; "
+                                  "waits for at most {} s more",
+                                  path, seconds_of(limits_.end)));
+  if (thread_->wait(Deadline::after(limits_.end))) return;
+  log(LogLevel::warning,
+      fmt::format("the last {} lines of the journal {} are lost, because its file system has not answered for {} s; "
+                  "`holdfast report` does not know how the run ended",
+                  waiting_lines(), path, seconds_of(limits_.silent_end + limits_.end)));
+}
+
+void Journal::append(nlohmann::json line) {
+  write(std::move(line), limits_.waiting_bytes);
+}
+
+void Journal::write(nlohmann::json line, std::size_t most_waiting_bytes) {
+  line["time"] = unix_seconds_now();
+  std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  if (thread_ == nullptr) return file_->append(std::move(text));
+  const std::size_t bytes = text.size();
+  if (thread_->bytes() + bytes > most_waiting_bytes) {
+    if (lost_++ > 0) return;
+    return log(
+        LogLevel::warning,
+        fmt::format("lines of the journal {} are lost: its file system does not answer, and {} lines wait for it",
+                    file_->path(), waiting_lines()));
+  }
+  if (lost_ > 0) log(LogLevel::warning, fmt::format("{} lines of the journal {} were lost", lost_, file_->path()));
+  lost_ = 0;
+  ++given_;
+  thread_->add([file = file_, text = std::move(text)] { file->append(text); }, bytes);
+}
+
 void Journal::append_run_end(int exit_code, bool failed_by_itself) {
-  append({{"event", kRunEndedEvent}, {"exit_code", exit_code}, {"failed_by_itself", failed_by_itself}});
+  // There is room for it in any case, since nothing follows.
+  write({{"event", kRunEndedEvent}, {"exit_code", exit_code}, {"failed_by_itself", failed_by_itself}},
+        std::numeric_limits<std::size_t>::max());
 }
 
 void Journal::append_restart(const Restart& restart) {
@@ -189,6 +235,12 @@ void Journal::append_restart(const Restart& restart) {
           {"generation", restart.generation},
           {"rank", restart.rank},
           {kRestartEntry, to_json(restart)}});
+  if (thread_ == nullptr || (is_late_ && waiting_lines() > 1)) return;
+  is_late_ = !thread_->wait(Deadline::after(limits_.for_a_restart));
+  if (!is_late_) return;
+  log(LogLevel::warning,
+      fmt::format("the file system of the journal {} does not answer; the run goes on, and writes it later",
+                  file_->path()));
 }
 
 }  // namespace holdfast::recovery

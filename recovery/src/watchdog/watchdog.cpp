@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "channel/descriptors.h"
 #include "decide/watchdog_options.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -39,7 +40,9 @@ WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, 
       may_give_way_(may_give_way),
       others_(others),
       past_(read_past(journal_path(options.run_directory))),
-      journal_(journal_path(options.run_directory)),
+      folder_thread_(others == nullptr ? nullptr : std::make_unique<FolderThread>()),
+      journal_(journal_path(options.run_directory), folder_thread_.get()),
+      own_directory_(others == nullptr ? nullptr : std::make_shared<OwnDirectory>(duplicate(run.lock().value()))),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
       links_(others == nullptr ? nullptr : std::make_unique<LinkListener>(io_)),
@@ -71,12 +74,13 @@ RunOutcome WatchdogLoop::run() {
   wait_for_tick();
   feed({.kind = EventKind::start});
   io_.run();
-  // Both need the loop, which has ended.
-  control_.reset();
+  // It needs the loop, which has ended.
   host_->stop_watching_devices();
   is_over_ = true;
   // What their agents say meanwhile comes too late.
   if (others_ != nullptr) others_->end_run(outcome_.exit_code, outcome_.sentence);
+  // It needs the loop, too. It removes a file of the run directory, for which other hosts do not wait.
+  control_.reset();
   // Before the line of the run's end, which is the last one of this watchdog in the journal.
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();

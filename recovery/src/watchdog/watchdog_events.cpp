@@ -48,6 +48,7 @@ void WatchdogLoop::wait_for_tick() {
   tick_.expires_after(kTickPeriod);
   tick_.async_wait([this](const boost::system::error_code& error) {
     if (error || is_over_) return;
+    if (own_directory_ != nullptr && own_directory_->is_lost.exchange(false)) lose_directory();
     look_for_progress();
     look_for_hang();
     look_for_stragglers();
@@ -273,8 +274,26 @@ void WatchdogLoop::note(int id, const nlohmann::json& body) {
                    {"rank", rank_of(id)},
                    {"pid", pid_of(id)},
                    {"details", body.at("details")}});
-  // The savepoint would be taken for one of the other run, and end that run.
-  if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
+  if (body.at("name") == "savepoint_started") look_for_another_run();
+}
+
+// The savepoint would be taken for one of the other run, and end that run.
+void WatchdogLoop::look_for_another_run() {
+  if (own_directory_ == nullptr) {
+    if (is_directory_taken_over(run_.lock(), options_.run_directory)) lose_directory();
+    return;
+  }
+  if (own_directory_->is_looked_at.exchange(true)) return;
+  // The next tick takes what the thread finds.
+  folder_thread_->add(
+      [own = own_directory_, directory = options_.run_directory] {
+        if (is_directory_taken_over(own->lock, directory)) own->is_lost = true;
+        own->is_looked_at = false;
+      },
+      0);
+}
+
+void WatchdogLoop::lose_directory() {
   feed({.kind = EventKind::directory_lost,
         .what = fmt::format("the run directory {} was removed or replaced while the run was live, and another run has "
                             "begun there; this one ends",

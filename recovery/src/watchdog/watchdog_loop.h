@@ -5,6 +5,7 @@
 // owns the memory that they share, and by those of the run's other hosts, if it has any. Its functions are in
 // watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp. docs/decisions/recovery.md
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -32,6 +34,7 @@
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/host_agent.h"
 #include "hosts/other_hosts.h"
+#include "journal/folder_thread.h"
 #include "journal/incident_story.h"
 #include "journal/journal.h"
 #include "links/link_listener.h"
@@ -87,6 +90,8 @@ class WatchdogLoop {
   void on_swept(int id, int ended, bool is_any_left);
   void on_message(int id, const nlohmann::json& body);
   void note(int id, const nlohmann::json& body);
+  void look_for_another_run();
+  void lose_directory();
 
   // watchdog_actions.cpp
   void perform(const Action& action);
@@ -105,6 +110,16 @@ class WatchdogLoop {
   void record_failure(const Action& action);
   void send(int id, const Message& message);
 
+  // Whether another run has begun in the run directory, as folder_thread_ finds it. Shared with its task, which may end
+  // after this run.
+  struct OwnDirectory {
+    explicit OwnDirectory(FileDescriptor held) : lock(std::move(held)) {}
+
+    const FileDescriptor lock;
+    std::atomic<bool> is_looked_at = false;
+    std::atomic<bool> is_lost = false;
+  };
+
   // Constant after construction.
   const WatchdogOptions& options_;
   const OwnedRun& run_;
@@ -113,7 +128,10 @@ class WatchdogLoop {
 
   // Only on the thread of run().
   Past past_;  // includes the restarts of this watchdog
+  // For a run over several hosts, whose beats must not wait for a shared folder; null: a single host.
+  const std::unique_ptr<FolderThread> folder_thread_;
   Journal journal_;
+  const std::shared_ptr<OwnDirectory> own_directory_;  // null: a single host
 
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;

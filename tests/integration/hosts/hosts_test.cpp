@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -45,27 +46,32 @@ class TwoHosts : public ::testing::Test {
     if (std::filesystem::exists(journal)) ADD_FAILURE() << "the journal:\n" << read_file(journal);
   }
 
-  // `holdfast run` on a host.
-  std::unique_ptr<RunningProgram> start(int host, const std::vector<std::string>& options = {}) const {
+  // `holdfast run` on a host, with variables of the environment.
+  std::unique_ptr<RunningProgram> start(int host, const std::vector<std::string>& options = {},
+                                        const std::vector<std::string>& variables = {}) const {
     std::vector<std::string> all{"--head-timeout", "1"};
     all.insert(all.end(), options.begin(), options.end());
-    return start_command(host, {"run"}, all);
+    return start_command(host, {"run"}, all, variables);
   }
 
   // `holdfast doctor --hosts` on a host.
   std::unique_ptr<RunningProgram> start_doctor(int host, const std::vector<std::string>& options = {}) const {
-    return start_command(host, {"doctor", "--hosts"}, options);
+    return start_command(host, {"doctor", "--hosts"}, options, {});
   }
 
-  std::unique_ptr<RunningProgram> start_command(int host, std::vector<std::string> all,
-                                                const std::vector<std::string>& options) const {
+  std::unique_ptr<RunningProgram> start_command(int host, const std::vector<std::string>& command,
+                                                const std::vector<std::string>& options,
+                                                const std::vector<std::string>& variables) const {
+    std::vector<std::string> all = variables;
+    all.push_back(built_program("holdfast"));
+    all.insert(all.end(), command.begin(), command.end());
     all.insert(all.end(), {"--run-dir", folder_ / "run", "--nnodes", "2", "--node-rank", std::to_string(host), "--head",
                            "127.0.0.2:" + std::to_string(port_), "--secret", folder_ / "secret"});
     all.insert(all.end(), options.begin(), options.end());
     all.insert(all.end(), {"--", built_program("digits")});
     const std::vector<std::string> digits = digits_arguments({.options = digits_}, folder_);
     all.insert(all.end(), digits.begin(), digits.end());
-    return std::make_unique<RunningProgram>(built_program("holdfast"), all);
+    return std::make_unique<RunningProgram>("/usr/bin/env", all);
   }
 
   void start_both(const std::vector<std::string>& options = {"--replicas", "1"}) {
@@ -259,6 +265,29 @@ TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
   expect_finished(0);
   expect_the_bits_of_one_host();
   EXPECT_FALSE(events("resumed").empty());
+}
+
+// The shared folder takes no line of the journal from the first one on. The second host leaves when the run is over,
+// for which it must not wait for the journal.
+TEST_F(TwoHosts, TrainWhileTheJournalCannotBeWritten) {
+  const std::string silence = folder_ / "silence";
+  std::ofstream(silence) << "\n";
+  const char* const before = std::getenv("ASAN_OPTIONS");
+  const std::string asan = before == nullptr ? "" : std::string(before) + ":";
+  hosts_[0] = start(0, {"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"},
+                    {"LD_PRELOAD=" + built_program("libsilent_folder.so"), "SILENT_WHILE=" + silence,
+                     "ASAN_OPTIONS=" + asan + "verify_asan_link_order=0"});
+  hosts_[1] = start(1, {"--replicas", "1"});
+
+  expect_finished(1);
+  EXPECT_EQ(read_file(folder_ / "run/journal.jsonl"), "");
+  std::filesystem::remove(silence);
+
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_EQ(events("restart").size(), 1U);
+  EXPECT_EQ(events("host_lost").size(), 0U);
+  EXPECT_EQ(journal_of(folder_).back().at("event"), "run_ended");
 }
 
 TEST_F(TwoHosts, LeaveTheRunOneByOne) {

@@ -238,9 +238,9 @@ class ErringHead : public ::testing::Test {
     loopback_.io.poll();
   }
 
-  void resume() {
+  void resume(const std::string& mark = "") {
     const int before = presences_;
-    head_->send({{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", ""}});
+    head_->send({{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", mark}});
     loopback_.run_until([&] { return presences_ > before; }, "the presence");
   }
   // The agent closes the connection, and dials again.
@@ -286,6 +286,21 @@ TEST_F(ErringHead, CannotOpenAGenerationOnceMore) {
   expect_refusal(generation_message({.number = 3}));
   resume();
   expect_refusal(generation_message({.number = 2}));
+}
+
+// The journal of a head that was started again may lack the newest generations of the one before.
+TEST_F(ErringHead, MayCountFromALowerNumberOnceItWasStartedAgain) {
+  resume("first");
+  head_->send(generation_message({.number = 3}));
+  expect_refusal(generation_message({.number = 3}));
+  resume("second");
+  const int connections = connections_;
+
+  head_->send(generation_message({.number = 2}));
+  head_->send(start_message({.executable = "train", .member = 7}));
+  loopback_.run_until([&] { return started_ == 1; }, "the process");
+
+  EXPECT_EQ(connections_, connections);
 }
 
 TEST_F(ErringHead, CannotStartAProcessTwice) {

@@ -12,8 +12,15 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "support/gate.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -220,6 +227,126 @@ TEST_F(JournalTest, ReadsOnlyRegularFiles) {
   EXPECT_THROW(read_restarts(path_), Error);
   EXPECT_THROW(Journal journal(path_), Error);
   EXPECT_THROW(read_past(directory_ / "zeros"), Error);
+}
+
+// A journal that a thread writes, in a folder that does not answer while the gate is shut.
+class SlowFolder : public JournalTest {
+ protected:
+  SlowFolder() {
+    set_log_sink([this](LogLevel, std::string_view line) { log_.emplace_back(line); });
+  }
+  ~SlowFolder() override {
+    gate_->open();
+    set_log_sink({});
+  }
+
+  void shut(FolderThread& thread) const {
+    thread.add([gate = gate_] { gate->pass(); }, 0);
+    gate_->wait_for_arrival();
+  }
+
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  std::vector<std::string> log_;
+  // Far longer than anything takes here.
+  const Journal::Limits patient_{.for_a_restart = std::chrono::minutes(1), .silent_end = std::chrono::minutes(1)};
+  // What waits has surely waited too long.
+  const Journal::Limits hasty_{.for_a_restart = std::chrono::milliseconds(1),
+                               .silent_end = std::chrono::milliseconds(1),
+                               .end = std::chrono::milliseconds(1)};
+};
+
+TEST_F(SlowFolder, HoldsUpNobodyWhoAppends) {
+  FolderThread thread;
+  {
+    Journal journal(path_, &thread, patient_);
+    shut(thread);
+
+    for (int line = 0; line < 3; ++line) journal.append({{"number", line}});
+
+    EXPECT_EQ(lines_of(path_).size(), 0U);
+    gate_->open();
+  }
+  const std::vector<std::string> lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 3U);
+  for (int line = 0; line < 3; ++line) EXPECT_EQ(nlohmann::json::parse(lines[line]).at("number"), line);
+  EXPECT_THAT(log_, testing::IsEmpty());
+}
+
+TEST_F(SlowFolder, HasEachLineWhenTheJournalIsGone) {
+  FolderThread thread;
+  std::thread answers;
+  {
+    Journal journal(path_, &thread, patient_);
+    shut(thread);
+    journal.append_run_end(0, false);
+    answers = std::thread([this] { gate_->open(); });
+  }
+
+  EXPECT_EQ(lines_of(path_).size(), 1U);
+  answers.join();
+}
+
+TEST_F(SlowFolder, HasARestartBeforeTheRunGoesOn) {
+  FolderThread thread;
+  Journal journal(path_, &thread, patient_);
+  journal.append({{"event", "died"}});
+
+  journal.append_restart({.generation = 3});
+
+  ASSERT_EQ(read_restarts(path_).size(), 1U);
+  EXPECT_EQ(read_restarts(path_)[0].generation, 3);
+}
+
+TEST_F(SlowFolder, HoldsUpTheRunForTheFirstRestartOnly) {
+  FolderThread thread;
+  {
+    Journal journal(path_, &thread, {.for_a_restart = hasty_.for_a_restart, .silent_end = patient_.silent_end});
+    shut(thread);
+
+    for (int generation = 0; generation < 3; ++generation) journal.append_restart({.generation = generation});
+
+    ASSERT_EQ(log_.size(), 1U);
+    EXPECT_THAT(log_[0], HasSubstr("the file system of the journal " + path_ + " does not answer; the run goes on"));
+    gate_->open();
+  }
+  EXPECT_EQ(read_restarts(path_).size(), 3U);
+}
+
+TEST_F(SlowFolder, SaysHowManyLinesItLosesAtTheEnd) {
+  FolderThread thread;
+  {
+    Journal journal(path_, &thread, hasty_);
+    journal.append_restart({.generation = 0});
+    shut(thread);
+    journal.append({{"event", "died"}});
+    journal.append_run_end(75, false);
+  }
+
+  ASSERT_FALSE(log_.empty());
+  EXPECT_THAT(log_.back(), HasSubstr("the last 2 lines of the journal " + path_ + " are lost"));
+}
+
+TEST_F(SlowFolder, KeepsOnlySoManyLines) {
+  FolderThread thread;
+  {
+    Journal journal(path_, &thread, {.waiting_bytes = 100, .silent_end = patient_.silent_end});
+    shut(thread);
+
+    for (int line = 0; line < 5; ++line) journal.append({{"number", line}, {"text", std::string(30, 'x')}});
+    journal.append_run_end(0, false);
+    gate_->open();
+    ASSERT_TRUE(thread.wait(Deadline::after(std::chrono::minutes(1))));
+    journal.append({{"number", 5}});
+  }
+
+  // Two lines of more than 50 bytes are too many, and the run's end always has room.
+  const std::vector<std::string> lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(nlohmann::json::parse(lines[0]).at("number"), 0);
+  EXPECT_EQ(nlohmann::json::parse(lines[1]).at("event"), "run_ended");
+  ASSERT_EQ(log_.size(), 2U);
+  EXPECT_THAT(log_[0], HasSubstr("lines of the journal " + path_ + " are lost"));
+  EXPECT_THAT(log_[1], HasSubstr("4 lines of the journal " + path_ + " were lost"));
 }
 
 }  // namespace

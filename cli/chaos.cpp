@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "chaos_report.h"
+#include "holdfast/base/error.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/recovery/fault_plan.h"
+#include "holdfast/recovery/launch.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/testing/fault_matrix.h"
 #include "holdfast/testing/resilience_test.h"
@@ -87,6 +89,27 @@ void require_one_source(const ChaosOptions& options) {
               fmt::format("give exactly one of --fault, --plan, --faults, --matrix, --pairs and --every; {} of them "
                           "are given",
                           sources));
+}
+
+// Faults are injected into the processes of one program, which ends them all when it ends.
+void require_one_host(const ChaosOptions& options) {
+  constexpr const char* kAdvice =
+      "chaos tests a program on this host alone; test a run over several hosts with `holdfast run --inject` on each of "
+      "them, and kill one of them yourself, as scripts/hosts-demo does";
+  const std::string several = recovery::who_says_several_hosts();
+  if (!several.empty()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}, and {}; unset what says so to test a run of this host", several, kAdvice));
+  }
+  for (auto word = options.command.begin(); word != options.command.end(); ++word) {
+    const bool is_value_next = *word == "--nnodes" && word + 1 != options.command.end();
+    const std::string hosts = is_value_next ? *(word + 1) : word->starts_with("--nnodes=") ? word->substr(9) : "1";
+    if (hosts == "1") continue;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the command has --nnodes {}, and {}; leave it out to test a run of "
+                            "this host",
+                            hosts, kAdvice));
+  }
 }
 
 std::vector<std::string> specifications(const std::vector<recovery::Fault>& faults) {
@@ -199,6 +222,7 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
 // usage, and when the undisturbed run does not finish. Blocks for as long as the runs take.
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
+  require_one_host(options);
   // Check the faults before the undisturbed run, which may take hours.
   const std::vector<std::string> given = given_faults(files, options);
   const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};

@@ -6,9 +6,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <functional>
 #include <new>
+#include <string_view>
 
 #include "holdfast/base/error.h"
 #include "subcommands.h"
@@ -59,10 +61,12 @@ class Parser {
     return !app_.get_subcommands([&](CLI::App* each) { return each->get_name() == arguments.front(); }).empty();
   }
 
-  // After `run` or `chaos`, everything after the first "--" belongs to the program: its options and further "--", too.
+  // After `run`, `chaos` or `doctor`, everything after the first "--" belongs to the program: its options and further
+  // "--", too.
   void take_program(std::vector<std::string>& arguments) {
     const auto mark = std::find(arguments.begin(), arguments.end(), "--");
-    if (mark == arguments.end() || (arguments.front() != "run" && arguments.front() != "chaos")) return;
+    static constexpr std::array<std::string_view, 3> kWithProgram = {"run", "chaos", "doctor"};
+    if (mark == arguments.end() || std::ranges::find(kWithProgram, arguments.front()) == kWithProgram.end()) return;
     commands_.program.assign(mark + 1, arguments.end());
     arguments.erase(mark, arguments.end());
   }

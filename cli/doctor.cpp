@@ -7,8 +7,13 @@
 
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 #include <vector>
 
+#include "holdfast/base/error.h"
+#include "holdfast/compute/device_support.h"
+#include "holdfast/recovery/watchdog.h"
+#include "option_checks.h"
 #include "subcommands.h"
 #include "table.h"
 #include "text.h"
@@ -223,6 +228,39 @@ Json findings_as_json(const Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::string describe_hosts(const recovery::HostsReport& report) {
+  std::ostringstream out;
+  if (!report.checks.empty()) {
+    Table table({">HOST", "CHECK", "FOUND"});
+    for (const recovery::HostCheck& check : report.checks) {
+      table.add({std::to_string(check.host), check.what, check.problem.empty() ? printable(check.found) : "wrong"});
+    }
+    table.write(out);
+    out << "\n";
+  }
+  for (const recovery::HostCheck& check : report.checks) {
+    if (check.problem.empty()) continue;
+    out << "error: host " << check.host << ": " << check.what << ": " << printable(check.problem) << "\n    "
+        << printable(check.remedy) << "\n";
+  }
+  out << printable(report.sentence) << "\n";
+  return out.str();
+}
+
+std::string hosts_as_json(const recovery::HostsReport& report) {
+  Json checks = Json::array();
+  for (const recovery::HostCheck& check : report.checks) {
+    checks.push_back({{"host", check.host},
+                      {"what", check.what},
+                      {"found", text_or_null(check.found)},
+                      {"problem", text_or_null(check.problem)},
+                      {"remedy", text_or_null(check.remedy)}});
+  }
+  const Json body = {
+      {"host", report.host}, {"checks", checks}, {"sentence", report.sentence}, {"is_well", report.is_well}};
+  return body.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string describe_machine(const MachineFacts& facts, const Diagnosis& diagnosis) {
   std::ostringstream out;
   tell_host(out, facts);
@@ -265,11 +303,31 @@ namespace {
 
 struct DoctorOptions {
   bool as_json = false;
+  bool are_hosts_checked = false;
+  recovery::HostsCheckOptions check{};
 };
+
+// Returns kDone when a run over the hosts can begin, as far as this host knows.
+int check_hosts(const DoctorOptions& options, const std::vector<std::string>& program, Console& console) {
+  recovery::HostsCheckOptions check = options.check;
+  check.command = program;
+  check.arithmetic = describe_cpu_arithmetic();
+  check.on_news = [&console](const std::string& news) {
+    console.problems << "holdfast: " << printable(news) << "\n" << std::flush;
+  };
+  const recovery::HostsReport report = recovery::check_hosts(check);
+  console.out << (options.as_json ? hosts_as_json(report) + "\n" : describe_hosts(report));
+  return report.is_well ? kDone : kCannotTrain;
+}
 
 // Returns kDone when training can run on the GPUs, or on the CPUs of a machine without a GPU. Returns kCannotTrain when
 // the machine has GPUs and none can be used.
-int doctor(const DoctorOptions& options, Console& console) {
+int doctor(const DoctorOptions& options, const std::vector<std::string>& program, Console& console) {
+  if (options.are_hosts_checked) return check_hosts(options, program, console);
+  if (!program.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "a program is named, which is looked at only on several hosts; add --hosts, or leave it out");
+  }
   const MachineFacts facts = look_at_machine();
   // The facts are collected once, so the diagnosis is about the values that are printed.
   const Diagnosis diagnosis = diagnose(facts);
@@ -277,15 +335,43 @@ int doctor(const DoctorOptions& options, Console& console) {
   return diagnosis.can_train ? kDone : kCannotTrain;
 }
 
+// Those of `holdfast run`. They mean nothing to the check of a single machine.
+void add_hosts_check(CLI::App& command, DoctorOptions& options) {
+  recovery::HostsCheckOptions& check = options.check;
+  CLI::Option* hosts = command.add_flag("--hosts", options.are_hosts_checked,
+                                        "Check whether a run over several hosts can begin: start this on each of them, "
+                                        "with the options and the program of that run");
+  const auto of_hosts = [&](CLI::Option* option) { option->needs(hosts); };
+  of_hosts(command.add_option("--nnodes", check.hosts.nnodes,
+                              "With --hosts: the number of hosts. Default: what a launcher says in the environment"));
+  of_hosts(command.add_option("--node-rank", check.hosts.node_rank, "With --hosts: which of them this one is, from 0"));
+  of_hosts(command.add_option("--head", check.hosts.head,
+                              "With --hosts: where the host of rank 0 listens, such as node7:29400"));
+  of_hosts(command.add_option("--secret", check.hosts.secret,
+                              "With --hosts: the file with the secret that all share; default: HOLDFAST_SECRET_FILE"));
+  of_hosts(command.add_option("--run-dir", check.run_directory, "With --hosts: the folder of the run, which all share")
+               ->capture_default_str());
+  of_hosts(command.add_option("--replicas", check.replicas, "With --hosts: the number of replicas of each host")
+               ->check(CLI::Range(1, recovery::kMaxReplicas).description("")));
+  CLI::Option* timeout = add_seconds(command, "--join-timeout", check.join_timeout,
+                                     "With --hosts: how long the hosts wait for each other", between(0.001, 1e6));
+  of_hosts(timeout);
+}
+
 }  // namespace
 
 void add_doctor(Subcommands& commands) {
   commands.add<DoctorOptions>(
       "doctor",
-      "Show what this machine can train on, what is wrong with it, and what to do about it. Exit code: 0 training can "
-      "run on the GPUs, or on the CPUs of a machine without a GPU; 1 the GPUs cannot be used; 2 wrong usage",
-      [](CLI::App& command, DoctorOptions& options) { command.add_flag("--json", options.as_json, "Print JSON"); },
-      [&commands](const DoctorOptions& options) { return doctor(options, commands.console); });
+      "Show what this machine can train on, what is wrong with it, and what to do about it; with --hosts, whether a "
+      "run "
+      "over several can begin. Exit code: 0 training can run on the GPUs, or on the CPUs of a machine without a GPU; 1 "
+      "the GPUs cannot be used, or something is wrong with the hosts; 2 wrong usage",
+      [](CLI::App& command, DoctorOptions& options) {
+        command.add_flag("--json", options.as_json, "Print JSON");
+        add_hosts_check(command, options);
+      },
+      [&commands](const DoctorOptions& options) { return doctor(options, commands.program, commands.console); });
 }
 
 }  // namespace holdfast::cli

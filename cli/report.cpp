@@ -56,7 +56,9 @@ std::string describe_duration(double seconds) {
 }
 
 void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, bool is_live) {
-  out << describe_time(start.time) << "  started with " << start.replicas << " replicas, watchdog " << start.pid;
+  out << describe_time(start.time) << "  started with " << start.replicas << " replicas";
+  if (start.hosts > 1) out << " on " << start.hosts << " hosts";
+  out << ", watchdog " << start.pid;
   if (start.resumed) out << ", from step " << start.resumed->step << " (" << printable(start.resumed->path) << ")";
   out << "\n";
   // A watchdog that was killed wrote no end. Without an end the last start may also be live.
@@ -65,6 +67,9 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
         << " with exit code " << start.exit_code << ": " << printable(start.sentence) << "\n";
   } else if (is_last && is_live) {
     out << "the run is live\n";
+  } else if (is_last && start.hosts > 1) {
+    // Its socket is on the first host, and this may be another one.
+    out << "the watchdog wrote no end: it is live on the first host, or was killed, or that host stopped\n";
   } else {
     out << "the watchdog wrote no end: it was killed, or the machine stopped\n";
   }
@@ -72,7 +77,8 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
 
 // The process is named too: several processes have the same rank in the course of a run.
 std::string name_of(const RunReport::Incident& incident) {
-  const std::string process = fmt::format(" (process {}, pid {})", incident.member, incident.pid);
+  const std::string host = incident.host < 0 ? "" : fmt::format(" on host {}", incident.host);
+  const std::string process = fmt::format(" (process {}, pid {}{})", incident.member, incident.pid, host);
   if (incident.rank < 0) return "a process that was not training" + process;
   const std::string name = fmt::format("replica {}{} of generation {}", incident.rank, process, incident.generation);
   return incident.step < 0 ? name : fmt::format("{} in step {}", name, incident.step);
@@ -214,6 +220,21 @@ void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
   }
 }
 
+// Replicas that were lost with the host are incidents of their own.
+void tell_absence(std::ostream& out, const RunReport::Absence& absence) {
+  out << describe_time(absence.began) << "  host " << absence.host;
+  if (absence.was_asked) {
+    out << " was asked to leave the run\n";
+  } else {
+    out << " was lost: " << printable(absence.why) << "\n";
+  }
+  if (absence.returned) {
+    out << "    " << describe_duration(*absence.returned - absence.began) << " later it was part of the run again\n";
+  } else {
+    out << "    it has not come back\n";
+  }
+}
+
 void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints) {
   out << describe_count(savepoints.durable, "savepoint") << " durable";
   if (savepoints.durable > 0) {
@@ -254,6 +275,10 @@ void tell_story(std::ostream& out, const RunReport& report) {
     add(replica.noticed, [&](std::ostream& text) { tell_slow_replica(text, replica); });
   }
   for (const auto& rest : report.rests) add(rest.began, [&](std::ostream& text) { tell_rest(text, rest); });
+  // Before the incidents, whose causes they are.
+  for (const auto& absence : report.absences) {
+    add(absence.began, [&](std::ostream& text) { tell_absence(text, absence); });
+  }
   for (std::size_t i = 0; i < report.incidents.size();) {
     const double time = report.incidents[i].noticed;
     add(time, [&](std::ostream& text) { i = tell_incidents(text, report.incidents, i); });

@@ -66,6 +66,11 @@ std::string describe_place(const Json& place) {
   return std::to_string(place.at("place").get<int>());
 }
 
+// A process of another host has memory there, which nobody has looked at.
+std::string describe_memory(const Json& bytes) {
+  return bytes.is_null() ? "-" : with_digits(bytes.get<double>() / (1024 * 1024), 0) + " MiB";
+}
+
 void add_row(Table& table, const Json& member, bool with_shards) {
   const auto number = [&](const char* name) { return std::to_string(member.at(name).get<std::int64_t>()); };
   std::vector<std::string> row{member.at("rank").is_null() ? "-" : number("rank"),
@@ -77,10 +82,32 @@ void add_row(Table& table, const Json& member, bool with_shards) {
                                describe_step(member.at("step")),
                                with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
                                with_digits(member.at("samples_per_second").get<double>(), 1),
-                               with_digits(member.at("resident_bytes").get<double>() / (1024 * 1024), 0) + " MiB",
+                               describe_memory(member.at("resident_bytes")),
                                number("restarts")};
   if (with_shards) row.push_back(has_shards(member) ? number("shards") : "-");
+  if (member.contains("host")) row.insert(row.begin() + 1, number("host"));
   table.add(row);
+}
+
+// What a host of several does, in words.
+std::string describe_host(const Json& host) {
+  const auto stage = host.at("stage").get<std::string>();
+  if (stage == "awaited") return "has not joined yet";
+  if (stage == "there") return "part of the run";
+  const std::string since = with_digits(host.at("seconds_away").get<double>(), 1) + " s";
+  if (stage == "leaving") return "is leaving, asked " + since + " ago";
+  if (host.at("was_asked_to_leave").get<bool>()) return "has left, asked " + since + " ago";
+  return fmt::format("lost {} ago: {}", since, printable(host.at("why_away").get<std::string>()));
+}
+
+void tell_hosts(std::ostream& out, const Json& hosts) {
+  Table table({">HOST", "ADDRESS", "STATE"});
+  for (const Json& host : hosts) {
+    const std::string address = host.value("address", "");
+    table.add(
+        {std::to_string(host.at("host").get<int>()), address.empty() ? "-" : printable(address), describe_host(host)});
+  }
+  table.write(out);
 }
 
 void tell_rest(std::ostream& out, const Json& rest) {
@@ -152,6 +179,11 @@ std::string text_of_status(const Json& status) {
   // Shown only if shards are assigned unevenly, as when a slow replica has fewer than the others.
   const bool with_shards = are_shards_uneven(status.at("members"));
   if (with_shards) header.emplace_back(">SHARDS");
+  if (status.contains("hosts")) {
+    header.insert(header.begin() + 1, ">HOST");
+    tell_hosts(text, status.at("hosts"));
+    text << "\n";
+  }
   Table table(header);
   for (const Json& member : status.at("members")) add_row(table, member, with_shards);
   table.write(text);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,15 +21,6 @@ constexpr std::chrono::seconds kFarewellTime(1);
 HeadOptions checked(HeadOptions options) {
   check_times(options.limits.times);
   return options;
-}
-
-// The address of "ADDRESS:PORT", which may have colons itself. One of IPv4 is shown as one of IPv6 where both are
-// listened to, and another host may have IPv4 alone.
-std::string address_in(const std::string& peer) {
-  constexpr std::string_view kOfIpv4 = "::ffff:";
-  const std::string address = peer.substr(0, peer.rfind(':'));
-  const bool is_of_ipv4 = address.starts_with(kOfIpv4) && address.find('.') != std::string::npos;
-  return is_of_ipv4 ? address.substr(kOfIpv4.size()) : address;
 }
 
 }  // namespace
@@ -57,7 +47,7 @@ void RemoteHosts::open(boost::asio::io_context& io, Handlers handlers) {
               [this](const Introduction& theirs, const std::shared_ptr<AgentConnection>& connection) {
                 Host& host = of(theirs.host);
                 // As the head sees it.
-                host.links = {.host = address_in(connection->peer()), .port = theirs.port};
+                host.links = {.host = address_of_peer(connection->peer()), .port = theirs.port};
                 host.remote->serve(connection);
               },
           // A stranger can cause many of these.

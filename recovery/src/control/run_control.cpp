@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,13 @@ namespace {
 // A status of kMaxReplicas processes has about 20 KiB.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kConnectRetryPeriod(10);
+
+// The socket is in the shared run directory, where each host sees it, and only that of the head has its listener.
+std::string where_to_ask(const std::string& run_directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(run_directory + "/hosts", error)) return "";
+  return "; a run over several hosts answers only on its first host, so ask there";
+}
 
 // The two usual causes are named, because a user can tell them apart at once.
 Error late(const std::string& run_directory) {
@@ -37,8 +46,8 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
   while (::connect(socket.value(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {
       throw Error(ErrorCode::not_found, fmt::format("no run is live in {} (no process listens on its socket "
-                                                    "\"control\"); \"holdfast report {}\" shows how it ended",
-                                                    run_directory, run_directory));
+                                                    "\"control\"); \"holdfast report {}\" shows how it ended{}",
+                                                    run_directory, run_directory, where_to_ask(run_directory)));
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) throw system_error(errno, "cannot connect to the watchdog of run " + run_directory);

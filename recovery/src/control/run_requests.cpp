@@ -61,6 +61,9 @@ Json RunRequests::status(Moment now) {
   status_.look(member_statuses, now);
   Json body = status_.describe(run_.state(), member_statuses, run_.restarts(), now);
   body["device_events"] = run_.device_events ? run_.device_events(now) : Json::array();
+  if (body.contains("hosts") && run_.address_of) {
+    for (Json& host : body["hosts"]) host["address"] = run_.address_of(host.at("host").get<int>());
+  }
   body["ok"] = true;
   body["watchdog_pid"] = ::getpid();
   body["max_replicas"] = run_.max_replicas;

@@ -29,6 +29,7 @@ class RunRequests {
     std::function<std::map<int, MemberStatus>()> member_statuses;
     std::function<const RestartCounts&()> restarts;
     std::function<nlohmann::json(Moment now)> device_events{};  // a list; empty: no list is kept
+    std::function<std::string(int host)> address_of{};          // of a run over several hosts; "": not known yet
     std::function<void(int replicas)> scale;
     // Asks rank 0 of the running generation. Called again in each generation until there is an answer.
     std::function<void(int number)> ask_for_savepoint;

@@ -87,6 +87,22 @@ Json RunStatus::describe_rests(const State& state, Moment now) const {
   return rests;
 }
 
+// The hosts of a run that has several; null for one on a single host.
+Json RunStatus::describe_hosts(const State& state, Moment now) {
+  if (state.hosts.size() == 1) return nullptr;
+  Json hosts = Json::array();
+  for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+    const Host& host = state.hosts[i];
+    const bool is_away = host.stage == Host::Stage::lost || host.stage == Host::Stage::leaving;
+    hosts.push_back({{"host", i},
+                     {"stage", to_string(host.stage)},
+                     {"was_asked_to_leave", host.was_asked_to_leave},
+                     {"why_away", host.why_away},
+                     {"seconds_away", is_away ? Json(count_seconds(now - host.away_since)) : Json(nullptr)}});
+  }
+  return hosts;
+}
+
 Json RunStatus::describe(const State& state, const std::map<int, MemberStatus>& member_statuses,
                          const RestartCounts& restarts, Moment now) const {
   Json members = Json::array();
@@ -115,17 +131,23 @@ Json RunStatus::describe(const State& state, const std::map<int, MemberStatus>& 
          {"resident_bytes", resident_bytes(member_status->second.pid)},
          {"shards", member_status->second.shards == 0 ? Json(nullptr) : Json(member_status->second.shards)},
          {"restarts", member.rank < 0 ? 0 : restarts_of(restarts, member.rank)}});
+    if (state.hosts.size() == 1) continue;
+    members.back()["host"] = member.host;
+    // The process of this number on the head's own host is another one.
+    if (member.host != 0) members.back()["resident_bytes"] = nullptr;
   }
-  return {{"phase", to_string(state.phase)},
-          {"generation", state.generation},
-          {"target", state.target},
-          {"spares", spares(state)},
-          {"step", step},
-          {"samples_per_second", rate},
-          {"restarts", restarts.all},
-          {"is_stop_requested", state.is_stop_requested},
-          {"members", members},
-          {"rests", describe_rests(state, now)}};
+  Json body = {{"phase", to_string(state.phase)},
+               {"generation", state.generation},
+               {"target", state.target},
+               {"spares", spares(state)},
+               {"step", step},
+               {"samples_per_second", rate},
+               {"restarts", restarts.all},
+               {"is_stop_requested", state.is_stop_requested},
+               {"members", members},
+               {"rests", describe_rests(state, now)}};
+  if (Json hosts = describe_hosts(state, now); !hosts.is_null()) body["hosts"] = std::move(hosts);
+  return body;
 }
 
 // The file of a process that is gone does not open, and both numbers stay 0.

@@ -67,6 +67,7 @@ class RunStatus {
 
   nlohmann::json device_of(std::size_t place) const;
   nlohmann::json describe_rests(const State& state, Moment now) const;
+  static nlohmann::json describe_hosts(const State& state, Moment now);
 
   const std::vector<std::string> devices_;
   std::map<int, Course> courses_;  // by member

@@ -114,7 +114,11 @@ void on_host_lost(Draft& draft) {
   if (host.stage != Host::Stage::there && host.stage != Host::Stage::leaving) {
     return because(draft, "it was not part of the run");
   }
-  host = {.stage = Host::Stage::lost};
+  if (host.stage == Host::Stage::there) {
+    host.away_since = draft.now;
+    host.why_away = draft.event.what;
+  }
+  host.stage = Host::Stage::lost;
   draft.is_of_a_failure = true;
   drop_starts_there(draft);
   const bool was_any_in_generation = lose_sight_of_members(draft, sentence);
@@ -203,7 +207,7 @@ void on_host_leaving(Draft& draft) {
   if (host_of(draft).stage != Host::Stage::there) return because(draft, "it is not part of the run");
   if (is_ending(draft) || draft.state.is_stop_requested) return because(draft, "the run is ending in any case");
   if (has_any(draft.state, is_in_generation) && !has_any(draft.state, stays)) return on_stop_requested(draft);
-  host_of(draft).stage = Host::Stage::leaving;
+  host_of(draft) = {.stage = Host::Stage::leaving, .was_asked_to_leave = true, .away_since = draft.now};
   drop_starts_there(draft);
   for (Member& member : draft.state.members) {
     // Members of the generation leave at the next step boundary. A newcomer there would get into no generation.

@@ -63,6 +63,10 @@ struct Host {
 
   Stage stage = Stage::awaited;
   bool is_fenced = false;  // once it is lost: its fence has run out, so nothing there trains or writes any more
+  // For people, of a host that is lost or leaving.
+  bool was_asked_to_leave = false;  // so it is no failure that it is lost
+  Moment away_since{};
+  std::string why_away{};  // empty if it was asked to leave
 };
 
 enum class RunPhase { idle, gathering, running, finishing, ending, over };
@@ -255,5 +259,6 @@ std::string_view to_string(EventKind kind);
 std::string_view to_string(ActionKind kind);
 std::string_view to_string(Stage stage);
 std::string_view to_string(RunPhase phase);
+std::string_view to_string(Host::Stage stage);
 
 }  // namespace holdfast::recovery

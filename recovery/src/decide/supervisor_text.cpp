@@ -20,6 +20,7 @@ constexpr std::array kEventNames{
 constexpr std::array kStageNames{"starting", "ready",   "training", "waiting",
                                  "finished", "leaving", "failed",   "unreachable"};
 constexpr std::array kRunPhaseNames{"idle", "gathering", "running", "finishing", "ending", "over"};
+constexpr std::array kHostStageNames{"awaited", "there", "lost", "leaving"};
 constexpr std::array kActionNames{"start_process",   "cancel_generation", "kill_process",
                                   "open_generation", "ask_to_regroup",    "ask_to_stop",
                                   "set_timer",       "record_failure",    "finish"};
@@ -28,6 +29,7 @@ constexpr std::array kActionNames{"start_process",   "cancel_generation", "kill_
 static_assert(kEventNames.size() == static_cast<std::size_t>(EventKind::timer) + 1);
 static_assert(kStageNames.size() == static_cast<std::size_t>(Stage::unreachable) + 1);
 static_assert(kRunPhaseNames.size() == static_cast<std::size_t>(RunPhase::over) + 1);
+static_assert(kHostStageNames.size() == static_cast<std::size_t>(Host::Stage::leaving) + 1);
 static_assert(kActionNames.size() == static_cast<std::size_t>(ActionKind::finish) + 1);
 
 }  // namespace
@@ -74,6 +76,10 @@ std::string_view to_string(Stage stage) {
 
 std::string_view to_string(RunPhase phase) {
   return kRunPhaseNames.at(static_cast<std::size_t>(phase));
+}
+
+std::string_view to_string(Host::Stage stage) {
+  return kHostStageNames.at(static_cast<std::size_t>(stage));
 }
 
 std::string_view to_string(ActionKind kind) {

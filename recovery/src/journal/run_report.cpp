@@ -22,6 +22,7 @@
 #include "holdfast/base/regular_file.h"
 #include "holdfast/recovery/watchdog.h"
 #include "journal/device_slot_story.h"
+#include "journal/host_story.h"
 #include "journal/journal.h"
 #include "journal/recorded_actions.h"
 #include "journal/slow_story.h"
@@ -76,6 +77,7 @@ class Reader {
   RunReport report() {
     report_.slow_replicas = slow_story_.replicas();
     report_.rests = slot_story_.rests();
+    report_.absences = host_story_.absences();
     return std::move(report_);
   }
 
@@ -105,16 +107,20 @@ class Reader {
 
   // The processes of the last watchdog are gone, so nothing more can happen to its incidents.
   void begin_start(double time, const Json& line) {
-    report_.starts.push_back(
-        {.time = time, .pid = line.at("pid").get<int>(), .replicas = line.at("replicas").get<int>()});
+    report_.starts.push_back({.time = time,
+                              .pid = line.at("pid").get<int>(),
+                              .replicas = line.at("replicas").get<int>(),
+                              .hosts = line.value("hosts", 1)});
     open_.clear();
     restarts_.clear();
     by_rank_.clear();
     is_training_ = false;
     // Failures of the last watchdog did not end the run of this one.
     incidents_at_progress_ = report_.incidents.size();
+    pids_.clear();
     slow_story_.begin_start();
     slot_story_.begin_start();
+    host_story_.begin_start();
   }
 
   // Workers choose the details of their events, so only those of known events are read.
@@ -182,13 +188,19 @@ class Reader {
     const RecordedActions actions = recorded_actions(line);
     const auto step = line.value("step", std::int64_t{-1});
     report_.furthest_step = std::max(report_.furthest_step, step);
+    if (line.contains("member")) pids_[line.at("member").get<int>()] = line.value("pid", 0);
+    host_story_.take_decision(event, restarts_.empty() ? time : restarts_.front().detected_unix_seconds, line);
     // The incident comes first, because the steps below refer to it.
     note_failure(event, time, line, actions);
+    if (event == "host_lost") note_losses_with_host(time, line, actions);
     for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
     slot_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
     slow_story_.take_decision(event, time, line, actions);
-    // After its exit nothing more happens to a member.
+    // After its exit nothing more happens to a member. One whose host is back may fail once more.
     if (event == "exited") last_incident_of_.erase(line.value("member", -1));
+    if (event == "host_lost") {
+      for (const auto& [member, cause] : actions.failures) last_incident_of_.erase(member);
+    }
     if (actions.cancelled) note_cancel(time);
     if (actions.opened) note_open(*actions.opened, actions.members, time);
     if (event == "progressed") note_progress(time);
@@ -210,6 +222,14 @@ class Reader {
     if (incident != nullptr && incident->cause.empty()) incident->cause = line.value("what", "");
   }
 
+  // A line about a host names no process. Those that were lost with it are in its actions.
+  void note_losses_with_host(double time, const Json& line, const RecordedActions& actions) {
+    for (const auto& [member, cause] : actions.failures) {
+      const Json of_member = {{"pid", pids_[member]}, {"host", line.at("host")}};
+      begin_incident(member, time, of_member).evidence.push_back("its host was lost: " + line.value("what", ""));
+    }
+  }
+
   int last_incident_index_of(int member) const {
     const auto found = last_incident_of_.find(member);
     return found == last_incident_of_.end() ? -1 : static_cast<int>(found->second);
@@ -223,7 +243,10 @@ class Reader {
   // Training waits for a lost member of the generation, so its incident stays open until training goes on. A newcomer
   // has no rank, and its incident is complete at once.
   Incident& begin_incident(int member, double time, const Json& line) {
-    Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
+    Incident incident{.member = member,
+                      .pid = line.value("pid", 0),
+                      .host = line.value("host", -1),
+                      .step = line.value("step", std::int64_t{-1})};
     incident.noticed = time;
     incident.replicas = is_training_ ? static_cast<int>(by_rank_.size()) : 0;
     const auto found = std::find(by_rank_.begin(), by_rank_.end(), member);
@@ -325,8 +348,10 @@ class Reader {
   std::vector<std::size_t> open_;                // incidents that are not complete yet
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
   std::deque<Restart> restarts_;                 // those whose decision was not read yet
+  std::map<int, int> pids_;                      // by member
   SlowStory slow_story_;
   DeviceSlotStory slot_story_;
+  HostStory host_story_;
 };
 
 Json to_json(const std::optional<RunReport::Origin>& origin) {
@@ -336,36 +361,40 @@ Json to_json(const std::optional<RunReport::Origin>& origin) {
 
 // The exit code is null while the run is live. A 0 would be taken for success.
 Json to_json(const RunReport::Start& start) {
-  return {{"time", start.time},
-          {"pid", start.pid},
-          {"replicas", start.replicas},
-          {"resumed", to_json(start.resumed)},
-          {"ended", or_null(start.ended)},
-          {"exit_code", start.ended ? Json(start.exit_code) : Json(nullptr)},
-          {"sentence", start.sentence}};
+  Json body = {{"time", start.time},
+               {"pid", start.pid},
+               {"replicas", start.replicas},
+               {"resumed", to_json(start.resumed)},
+               {"ended", or_null(start.ended)},
+               {"exit_code", start.ended ? Json(start.exit_code) : Json(nullptr)},
+               {"sentence", start.sentence}};
+  if (start.hosts > 1) body["hosts"] = start.hosts;
+  return body;
 }
 
 Json to_json(const Incident& incident) {
-  return {{"cause", incident.cause},
-          {"evidence", incident.evidence},
-          {"frames", incident.frames},
-          {"member", incident.member},
-          {"rank", incident.rank},
-          {"pid", incident.pid},
-          {"generation", incident.generation},
-          {"step", incident.step},
-          {"replicas", incident.replicas},
-          {"noticed", incident.noticed},
-          {"cancelled", or_null(incident.cancelled)},
-          {"opened", or_null(incident.opened)},
-          {"progressed", or_null(incident.progressed)},
-          {"whole", or_null(incident.whole)},
-          {"next_generation", incident.next_generation},
-          {"next_replicas", incident.next_replicas},
-          {"survivors", incident.survivors},
-          {"resumed", to_json(incident.resumed)},
-          {"repeated", or_null(incident.repeated)},
-          {"ended_run", incident.ended_run}};
+  Json body = {{"cause", incident.cause},
+               {"evidence", incident.evidence},
+               {"frames", incident.frames},
+               {"member", incident.member},
+               {"rank", incident.rank},
+               {"pid", incident.pid},
+               {"generation", incident.generation},
+               {"step", incident.step},
+               {"replicas", incident.replicas},
+               {"noticed", incident.noticed},
+               {"cancelled", or_null(incident.cancelled)},
+               {"opened", or_null(incident.opened)},
+               {"progressed", or_null(incident.progressed)},
+               {"whole", or_null(incident.whole)},
+               {"next_generation", incident.next_generation},
+               {"next_replicas", incident.next_replicas},
+               {"survivors", incident.survivors},
+               {"resumed", to_json(incident.resumed)},
+               {"repeated", or_null(incident.repeated)},
+               {"ended_run", incident.ended_run}};
+  if (incident.host >= 0) body["host"] = incident.host;
+  return body;
 }
 
 Json to_json(const RunReport::Remark& remark) {
@@ -392,20 +421,21 @@ RunReport read_run_report(const std::string& journal_path) {
 }
 
 std::string to_json(const RunReport& report) {
-  const Json body = {{"starts", list_of(report.starts)},
-                     {"incidents", list_of(report.incidents)},
-                     {"remarks", list_of(report.remarks)},
-                     {"slow_replicas", list_of(report.slow_replicas)},
-                     {"rests", list_of(report.rests)},
-                     {"savepoints",
-                      {{"durable", report.savepoints.durable},
-                       {"skipped", report.savepoints.skipped},
-                       {"newest_path", report.savepoints.newest_path},
-                       {"newest_step", report.savepoints.newest_step},
-                       {"problems", report.savepoints.problems}}},
-                     {"furthest_step", report.furthest_step},
-                     {"generations", report.generations},
-                     {"skipped_lines", report.skipped_lines}};
+  Json body = {{"starts", list_of(report.starts)},
+               {"incidents", list_of(report.incidents)},
+               {"remarks", list_of(report.remarks)},
+               {"slow_replicas", list_of(report.slow_replicas)},
+               {"rests", list_of(report.rests)},
+               {"savepoints",
+                {{"durable", report.savepoints.durable},
+                 {"skipped", report.savepoints.skipped},
+                 {"newest_path", report.savepoints.newest_path},
+                 {"newest_step", report.savepoints.newest_step},
+                 {"problems", report.savepoints.problems}}},
+               {"furthest_step", report.furthest_step},
+               {"generations", report.generations},
+               {"skipped_lines", report.skipped_lines}};
+  if (!report.absences.empty()) body["absences"] = list_of(report.absences);
   // Texts of a program may not be UTF-8. The report is written all the same.
   return body.dump(1, ' ', false, Json::error_handler_t::replace);
 }

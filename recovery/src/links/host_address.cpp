@@ -59,4 +59,12 @@ std::string to_string(const HostAddress& address) {
                     : fmt::format("{}:{}", address.host, address.port);
 }
 
+// The address may have colons itself.
+std::string address_of_peer(const std::string& peer) {
+  constexpr std::string_view kOfIpv4 = "::ffff:";
+  const std::string address = peer.substr(0, peer.rfind(':'));
+  const bool is_of_ipv4 = address.starts_with(kOfIpv4) && address.find('.') != std::string::npos;
+  return is_of_ipv4 ? address.substr(kOfIpv4.size()) : address;
+}
+
 }  // namespace holdfast::recovery

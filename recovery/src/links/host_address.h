@@ -23,4 +23,8 @@ HostAddress parse_host_address(std::string_view text, std::string_view where);
 // As parse_host_address() reads it.
 std::string to_string(const HostAddress& address);
 
+// The address of "ADDRESS:PORT", as a socket names its peer. One of IPv4 is shown there as one of IPv6 where both are
+// listened to; this returns it as one of IPv4, since another host may have IPv4 alone.
+std::string address_of_peer(const std::string& peer);
+
 }  // namespace holdfast::recovery

@@ -14,7 +14,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -22,7 +24,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/whole_number.h"
 #include "hosts/surroundings.h"
@@ -54,13 +58,13 @@ std::optional<int> number(const char* name, int lowest, int highest) {
 
 // Each host would begin a run of its own otherwise, and they may share one directory.
 void require_one_host(const HostFlags& flags) {
-  const Surroundings found = surroundings_from(flags);
-  if (found.hosts == 1) return;
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{} says that the run has {} hosts, of which this is number {}, and this program starts runs "
-                          "of a single host; use `holdfast run`, or give --nnodes 1 for a run of this host alone, in a "
-                          "--run-dir of its own",
-                          found.hosts_by, found.hosts, found.host));
+  const std::string several = who_says_several_hosts(flags);
+  if (several.empty()) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("{}, and this program starts runs of a single host; use `holdfast run`, or give --nnodes 1 for "
+                  "a run of this host alone, in a --run-dir of its own",
+                  several));
 }
 
 bool is_program(const std::string& path) {
@@ -104,13 +108,6 @@ std::vector<std::string> cpus(int count) {
   std::vector<std::string> devices;
   for (int i = 0; i < count; ++i) devices.push_back(fmt::format("cpu:{}", i));
   return devices;
-}
-
-// A path that cannot be made absolute is returned unchanged: no run can begin in it.
-std::string absolute_path(const std::string& path) {
-  std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
-  return error ? path : absolute.string();
 }
 
 // Returns the function that WatchdogOptions::variables_of needs. `devices` are by device slot. For the watchdog's
@@ -160,6 +157,13 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   return options;
 }
 
+std::string who_says_several_hosts(const HostFlags& flags) {
+  const Surroundings found = surroundings_from(flags);
+  if (found.hosts == 1) return "";
+  return fmt::format("{} says that the run has {} hosts, of which this is number {}", found.hosts_by, found.hosts,
+                     found.host);
+}
+
 Surroundings surroundings_from(const HostFlags& flags) {
   return surroundings_of(
       {.hosts = flags.nnodes, .host = flags.node_rank, .head = flags.head, .secret_file = flags.secret}, variable);
@@ -170,6 +174,25 @@ WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::st
   if (options.command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
   options.run_directory = absolute_path(options.run_directory);
   return complete(std::move(options), std::move(devices), replicas);
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
+// Piece by piece: a program that is linked with much has gigabytes.
+std::string digest_of_program(const std::string& path) {
+  const std::unique_ptr<File> program = posix_file_system().open_for_reading(path);
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  DigestBuilder builder;
+  std::uint64_t offset = 0;
+  while (const std::size_t read = program->read_at(offset, piece)) {
+    builder.update(std::span(piece).first(read));
+    offset += read;
+  }
+  return builder.finish().hex();
 }
 
 std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,

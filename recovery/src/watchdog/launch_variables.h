@@ -21,6 +21,12 @@ Surroundings surroundings_from(const HostFlags& flags);
 WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::string> devices,
                                     std::optional<int> replicas);
 
+// A path that cannot be made absolute is returned unchanged: no run can begin in it.
+std::string absolute_path(const std::string& path);
+
+// The digest of the file of a program, which all hosts must have alike. Throws Error of the file system.
+std::string digest_of_program(const std::string& path);
+
 // WatchdogOptions::variables_of where each of `hosts` has `devices`. Without MASTER_ADDR and MASTER_PORT: a port of the
 // host of rank 0 would be needed.
 std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,

@@ -26,9 +26,7 @@
 #include "agents/head_mark.h"
 #include "agents/remote_hosts.h"
 #include "decide/watchdog_options.h"
-#include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
 #include "hosts/local_host.h"
@@ -46,19 +44,6 @@ constexpr std::chrono::seconds kLockTime(2);
 constexpr std::chrono::seconds kTimeToDie(30);
 // A second signal within it is the first one, sent to all processes of a group and by a launcher.
 constexpr std::chrono::seconds kOneRequest(1);
-
-// Piece by piece: a program that is linked with much has gigabytes.
-std::string digest_of_program(const std::string& path) {
-  const std::unique_ptr<File> program = posix_file_system().open_for_reading(path);
-  std::vector<std::byte> piece(std::size_t{1} << 20);
-  DigestBuilder builder;
-  std::uint64_t offset = 0;
-  while (const std::size_t read = program->read_at(offset, piece)) {
-    builder.update(std::span(piece).first(read));
-    offset += read;
-  }
-  return builder.finish().hex();
-}
 
 // `options` are those of this host alone.
 Introduction introduction_of(const WatchdogOptions& options, const Surroundings& found) {

@@ -61,10 +61,12 @@ WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, 
 }
 
 RunOutcome WatchdogLoop::run() {
-  journal_.append({{"event", "watchdog_started"},
-                   {"pid", ::getpid()},
-                   {"replicas", options_.replicas},
-                   {"command", options_.command}});
+  nlohmann::json started{{"event", "watchdog_started"},
+                         {"pid", ::getpid()},
+                         {"replicas", options_.replicas},
+                         {"command", options_.command}};
+  if (options_.hosts > 1) started["hosts"] = options_.hosts;
+  journal_.append(std::move(started));
   open_control();
   watch_devices();
   open_hosts();
@@ -148,6 +150,7 @@ RunRequests::Run WatchdogLoop::run_to_ask() {
           .member_statuses = [this] { return member_statuses(); },
           .restarts = [this]() -> const RestartCounts& { return past_.restarts; },
           .device_events = [this](Moment now) { return device_events_.describe(now); },
+          .address_of = [this](int host) { return others_->links_of(host, 0).host; },
           .scale = [this](int replicas) { feed({.kind = EventKind::scale_requested, .count = replicas}); },
           .ask_for_savepoint =
               [this](int number) {
@@ -215,8 +218,9 @@ void WatchdogLoop::feed(Event event) {
 void WatchdogLoop::decide_on(const Event& event) {
   const Moment now = Moment::clock::now();
   // Read before the decision, which may take the rank from the member, or forget the member.
-  const nlohmann::json subject = {
-      {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
+  nlohmann::json subject = {{"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
+  const Member* member = find_member(state_, event.member);
+  if (options_.hosts > 1 && member != nullptr) subject["host"] = member->host;
   const auto intended = intended_ranks_.find(event.member);
   const int rank =
       rank_of(event.member) >= 0 || intended == intended_ranks_.end() ? rank_of(event.member) : intended->second;

@@ -1,5 +1,6 @@
 #include "holdfast/compute/device_support.h"
 
+#include "compute/backend.h"
 #include "compute/cuda_library.h"
 #include "holdfast/base/error.h"
 
@@ -15,6 +16,10 @@ CudaSupport look_for_cuda() {
     support.problem = error.what();
   }
   return support;
+}
+
+std::string describe_cpu_arithmetic() {
+  return compute::make_cpu_backend(1)->description();
 }
 
 }  // namespace holdfast

@@ -24,6 +24,7 @@ namespace holdfast {
 namespace {
 
 using Json = nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class TwoHosts : public ::testing::Test {
@@ -48,10 +49,24 @@ class TwoHosts : public ::testing::Test {
   // `holdfast run` on a host, with variables of the environment.
   std::unique_ptr<RunningProgram> start(int host, const std::vector<std::string>& options = {},
                                         const std::vector<std::string>& variables = {}) const {
+    std::vector<std::string> all{"--head-timeout", "1"};
+    all.insert(all.end(), options.begin(), options.end());
+    return start_command(host, {"run"}, all, variables);
+  }
+
+  // `holdfast doctor --hosts` on a host.
+  std::unique_ptr<RunningProgram> start_doctor(int host, const std::vector<std::string>& options = {}) const {
+    return start_command(host, {"doctor", "--hosts"}, options, {});
+  }
+
+  std::unique_ptr<RunningProgram> start_command(int host, const std::vector<std::string>& command,
+                                                const std::vector<std::string>& options,
+                                                const std::vector<std::string>& variables) const {
     std::vector<std::string> all = variables;
-    all.insert(all.end(), {built_program("holdfast"), "run", "--run-dir", folder_ / "run", "--nnodes", "2",
-                           "--node-rank", std::to_string(host), "--head", "127.0.0.2:" + std::to_string(port_),
-                           "--secret", folder_ / "secret", "--head-timeout", "1"});
+    all.push_back(built_program("holdfast"));
+    all.insert(all.end(), command.begin(), command.end());
+    all.insert(all.end(), {"--run-dir", folder_ / "run", "--nnodes", "2", "--node-rank", std::to_string(host), "--head",
+                           "127.0.0.2:" + std::to_string(port_), "--secret", folder_ / "secret"});
     all.insert(all.end(), options.begin(), options.end());
     all.insert(all.end(), {"--", built_program("digits")});
     const std::vector<std::string> digits = digits_arguments({.options = digits_}, folder_);
@@ -102,6 +117,15 @@ class TwoHosts : public ::testing::Test {
       }
     }
     return sizes;
+  }
+
+  // What `holdfast SUBCOMMAND... RUN MORE...` writes.
+  std::string command(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) const {
+    arguments.push_back(folder_ / "run");
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_program(built_program("holdfast"), arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return result.output;
   }
 
   // A fault leaves a mark when it strikes.
@@ -179,6 +203,53 @@ TEST_F(TwoHosts, GoOnTogetherWhenTheSecondHostComesBack) {
   EXPECT_EQ(end_of(1).exit_code, 75);
 }
 
+// The same course as above, as the command shows it.
+TEST_F(TwoHosts, AreNamedByStatusAndReport) {
+  digits_ = {{"--epochs", "40"}};
+  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang", "--inject",
+              "rank=0,step=11,fault=slow,factor=100,count=100000"});
+  wait_for_fault();
+
+  const Json both = Json::parse(command({"status", "--json"}));
+  kill_host(1);
+  ASSERT_TRUE(comes_true([this] { return generations().size() >= 2; }));
+  const std::string with_one = command({"status", "--once"});
+  hosts_[1] = start(1, {"--replicas", "1"});
+  ASSERT_TRUE(comes_true([this] { return generations().size() >= 3; }));
+  const std::string report = command({"report"});
+
+  EXPECT_EQ(both.at("hosts").at(0).at("address"), "127.0.0.2");
+  EXPECT_EQ(both.at("hosts").at(1).at("stage"), "there");
+  EXPECT_EQ(both.at("hosts").at(1).at("address"), "127.0.0.1");
+  ASSERT_EQ(both.at("members").size(), 2U);
+  EXPECT_NE(both.at("members").at(0).at("host"), both.at("members").at(1).at("host"));
+  EXPECT_THAT(with_one, ContainsRegex("   1  127.0.0.1  lost [0-9.]+ s ago: the connection was closed"));
+  EXPECT_THAT(report, HasSubstr("started with 2 replicas on 2 hosts"));
+  EXPECT_THAT(report,
+              ContainsRegex("host 1 was lost: the connection was closed.*\n    .* later it was part of the run"));
+  EXPECT_THAT(report, ContainsRegex("1\\. .* replica 1 \\(process [01], pid [0-9]+ on host 1\\) of generation 0"));
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(end_of(0).exit_code, 75);
+  EXPECT_EQ(end_of(1).exit_code, 75);
+}
+
+TEST_F(TwoHosts, ScaleAndSaveOnRequest) {
+  digits_ = {{"--epochs", "40"}, {"--save-every", "0"}};
+  start_both({"--replicas", "1", "--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
+  wait_for_fault();
+
+  EXPECT_THAT(command({"snapshot"}), HasSubstr("durable"));
+  command({"scale"}, {"1"});
+  ASSERT_TRUE(comes_true([this] { return generations().size() == 2; }));
+  command({"scale"}, {"2"});
+  ASSERT_TRUE(comes_true([this] { return generations().size() == 3; }));
+
+  EXPECT_THAT(generations(), ::testing::ElementsAre(2, 1, 2));
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(end_of(0).exit_code, 75);
+  EXPECT_EQ(end_of(1).exit_code, 75);
+}
+
 TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
   digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
   start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
@@ -246,6 +317,46 @@ TEST_F(TwoHosts, AreRefusedWithAnotherCommand) {
   EXPECT_THAT(second.output, HasSubstr("the bits of the run depend on it"));
   hosts_[0]->signal(SIGTERM);
   EXPECT_EQ(end_of(0).exit_code, 75);
+}
+
+TEST_F(TwoHosts, AreWellByTheirDoctor) {
+  for (int host = 0; host < 2; ++host) hosts_[host] = start_doctor(host);
+
+  const ProgramResult second = end_of(1);
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_THAT(first.output, HasSubstr("a run over these 2 hosts can begin"));
+  EXPECT_THAT(first.output, ContainsRegex("1  connection to host 0 +works"));
+  EXPECT_THAT(first.output, ContainsRegex("1  program +the file of host 0"));
+  EXPECT_THAT(second.output, HasSubstr("a run over these 2 hosts can begin"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(TwoHosts, AreToldByTheirDoctorWhatDiffers) {
+  hosts_[0] = start_doctor(0, {"--replicas", "1"});
+  digits_ = {{"--seed", "12"}};
+  hosts_[1] = start_doctor(1, {"--replicas", "2"});
+
+  const ProgramResult second = end_of(1);
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 1) << first.output;
+  EXPECT_EQ(second.exit_code, 1) << second.output;
+  EXPECT_THAT(first.output, HasSubstr("error: host 1: replicas: it would start 2, and host 0 would start 1"));
+  EXPECT_THAT(first.output, HasSubstr("error: host 1: command: it is "));
+  EXPECT_THAT(second.output, HasSubstr("2 problems found on 2 hosts"));
+}
+
+TEST_F(TwoHosts, AreMissedByTheirDoctor) {
+  hosts_[0] = start_doctor(0, {"--join-timeout", "0.1"});
+
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 1);
+  EXPECT_THAT(first.output, HasSubstr("error: host 1: meeting: it has not come within 0.1 s"));
+  EXPECT_THAT(first.output, HasSubstr("start the same command there with --node-rank 1"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/recovery/fault_plan.h"
+#include "support/fake_gpus.h"
 #include "support/temporary_folder.h"
 #include "unit/cli/support/command_test.h"
 
@@ -61,6 +62,34 @@ TEST_F(Chaos, SaysThatAProgramSurvived) {
   EXPECT_THAT(out(), HasSubstr("undisturbed: weights aa at step 27"));
   EXPECT_THAT(out(), HasSubstr("1 case, 1 same digest"));
   EXPECT_THAT(out(), Not(HasSubstr("FINDING")));
+}
+
+TEST_F(Chaos, IsOfASingleHost) {
+  const std::vector<std::string> fault{"chaos", "--fault", "rank=1,step=10,fault=kill", "--"};
+  const auto run_with = [&](const std::vector<std::string>& program) {
+    std::vector<std::string> all = fault;
+    all.insert(all.end(), program.begin(), program.end());
+    return run(all);
+  };
+
+  EXPECT_EQ(run_with({"holdfast", "run", "--nnodes", "2", "--", "train"}), kNotDone);
+  EXPECT_THAT(problems(),
+              HasSubstr("the command has --nnodes 2, and chaos tests a program on this host alone; test a"));
+  EXPECT_EQ(run_with({"holdfast", "run", "--nnodes=3", "--", "train"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("the command has --nnodes 3, and chaos"));
+  const Variable hosts("PET_NNODES", "2");
+  const Variable host("PET_NODE_RANK", "0");
+  const Variable head("PET_MASTER_ADDR", "10.0.0.2");
+  EXPECT_EQ(run_with({"train"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("PET_NNODES says that the run has 2 hosts, of which this is number 0, and chaos"));
+  EXPECT_THAT(problems(), HasSubstr("`holdfast run --inject` on each of them"));
+}
+
+TEST_F(Chaos, TakesOneHostForASingleOne) {
+  EXPECT_EQ(run({"chaos", "--fault", "rank=1,step=10,fault=kill", "--", "/bin/sh", "-c",
+                 "mkdir -p {run_dir}; " + kSurvives, "--nnodes", "1"}),
+            kDone)
+      << problems();
 }
 
 TEST_F(Chaos, FindsOtherWeightsAndPrintsACommandThatRepeatsThem) {

@@ -97,5 +97,57 @@ TEST_F(DoctorTest, EndsWithWhatItTrainsOn) {
   EXPECT_TRUE(said.ends_with("\ntrains on cuda:0\n")) << said;
 }
 
+recovery::HostsReport report_of_hosts() {
+  return {.host = 0,
+          .checks = {{.host = 0, .what = "run directory", .found = "/shared/run"},
+                     {.host = 1, .what = "meeting", .found = "10.0.0.3"},
+                     {.host = 1,
+                      .what = "Holdfast",
+                      .problem = "it has Holdfast 0.2.0, and host 0 has 0.1.0",
+                      .remedy = "install the same version on all hosts"}},
+          .sentence = "1 problem found on 2 hosts"};
+}
+
+TEST_F(DoctorTest, ShowsWhatIsWrongWithHostsAndWhatToDo) {
+  EXPECT_EQ(describe_hosts(report_of_hosts()),
+            "HOST  CHECK          FOUND\n"
+            "   0  run directory  /shared/run\n"
+            "   1  meeting        10.0.0.3\n"
+            "   1  Holdfast       wrong\n"
+            "\n"
+            "error: host 1: Holdfast: it has Holdfast 0.2.0, and host 0 has 0.1.0\n"
+            "    install the same version on all hosts\n"
+            "1 problem found on 2 hosts\n");
+}
+
+TEST_F(DoctorTest, ShowsAnotherHostOnlyTheOutcome) {
+  EXPECT_EQ(describe_hosts({.host = 1, .sentence = "a run over these 2 hosts can begin", .is_well = true}),
+            "a run over these 2 hosts can begin\n");
+}
+
+TEST_F(DoctorTest, ShowsHostsAsJson) {
+  const Json said = Json::parse(hosts_as_json(report_of_hosts()));
+
+  EXPECT_EQ(said["is_well"], false);
+  EXPECT_EQ(said["host"], 0);
+  EXPECT_EQ(said["sentence"], "1 problem found on 2 hosts");
+  ASSERT_EQ(said["checks"].size(), 3U);
+  EXPECT_EQ(said["checks"][0]["found"], "/shared/run");
+  EXPECT_TRUE(said["checks"][0]["problem"].is_null());
+  EXPECT_EQ(said["checks"][2]["host"], 1);
+  EXPECT_EQ(said["checks"][2]["what"], "Holdfast");
+  EXPECT_TRUE(said["checks"][2]["found"].is_null());
+  EXPECT_EQ(said["checks"][2]["remedy"], "install the same version on all hosts");
+}
+
+TEST_F(DoctorTest, TakesOptionsOfHostsOnlyWithHosts) {
+  EXPECT_EQ(run({"doctor", "--nnodes", "2"}), 2);
+  EXPECT_THAT(problems(), HasSubstr("--hosts"));
+  EXPECT_EQ(run({"doctor", "--", "train"}), 2);
+  EXPECT_THAT(problems(), HasSubstr("add --hosts, or leave it out"));
+  EXPECT_EQ(run({"doctor", "--hosts", "--nnodes", "1"}), 2);
+  EXPECT_THAT(problems(), HasSubstr("nothing says that there are several hosts"));
+}
+
 }  // namespace
 }  // namespace holdfast::cli

@@ -84,6 +84,27 @@ TEST(DescribeReport, ShowsAnIncidentInTheOrderOfItsTimes) {
                         "    lost: no step: 1 survivor kept the state; a replica was missing for 1000.0 ms\n"));
 }
 
+TEST(DescribeReport, TellsWhenHostsWereLostAndCameBack) {
+  const TimeZone zone("UTC0");
+  RunReport::Incident lost = death();
+  lost.host = 1;
+  RunReport report = run_with(lost);
+  report.starts[0].hosts = 3;
+  report.absences.push_back({.host = 1, .began = lost.noticed, .why = "it did not answer", .returned = kStart + 40});
+  report.absences.push_back({.host = 2, .began = kStart + 50, .was_asked = true});
+
+  const std::string text = describe_report(report, false);
+
+  EXPECT_THAT(text, HasSubstr("started with 2 replicas on 3 hosts, watchdog 99\n"));
+  EXPECT_THAT(text, HasSubstr("wrote no end: it is live on the first host, or was killed, or that host stopped\n"));
+  EXPECT_THAT(text, HasSubstr("\n2020-09-13 12:26:50.000 +00:00  host 1 was lost: it did not answer\n"
+                              "    30.0 s later it was part of the run again\n"
+                              "1. 2020-09-13 12:26:50.000 +00:00  replica 1 (process 1, pid 42 on host 1) of "
+                              "generation 0 in step 50\n"));
+  EXPECT_THAT(text, HasSubstr("\n2020-09-13 12:27:30.000 +00:00  host 2 was asked to leave the run\n"
+                              "    it has not come back\n"));
+}
+
 TEST(DescribeReport, IsWhatTheGuideShows) {
   const TimeZone zone("UTC0");
   constexpr double kNoticed = 1'795'698'991.457;

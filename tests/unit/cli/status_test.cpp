@@ -101,6 +101,42 @@ TEST_F(StatusTest, ShowsShardsThatAreAssignedUnevenly) {
   EXPECT_THAT(describe_status("/r", status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
 }
 
+TEST_F(StatusTest, ShowsTheHostsOfARunThatHasSeveral) {
+  nlohmann::json near = a_member();
+  near["host"] = 0;
+  nlohmann::json far = a_member();
+  far["host"] = 1;
+  far["resident_bytes"] = nullptr;
+  nlohmann::json status = status_with({near, far});
+  const auto add = [&status](const std::string& address, const std::string& stage, const nlohmann::json& seconds,
+                             const std::string& why = "", bool was_asked = false) {
+    status["hosts"].push_back({{"host", status["hosts"].size()},
+                               {"address", address},
+                               {"stage", stage},
+                               {"seconds_away", seconds},
+                               {"why_away", why},
+                               {"was_asked_to_leave", was_asked}});
+  };
+  add("10.0.0.2", "there", nullptr);
+  add("10.0.0.3", "lost", 4.25, "it did not answer\n");
+  add("10.0.0.4", "lost", 7, "", true);
+  add("10.0.0.5", "leaving", 1.5, "", true);
+  add("", "awaited", nullptr);
+
+  EXPECT_EQ(describe_status("/r", status),
+            "running, generation 3, 2 replicas wanted, step 120, 512.0 samples/s, 2 restarts\n"
+            "HOST  ADDRESS   STATE\n"
+            "   0  10.0.0.2  part of the run\n"
+            "   1  10.0.0.3  lost 4.2 s ago: it did not answer?\n"
+            "   2  10.0.0.4  has left, asked 7.0 s ago\n"
+            "   3  10.0.0.5  is leaving, asked 1.5 s ago\n"
+            "   4  -         has not joined yet\n"
+            "\n"
+            "RANK  HOST  PROCESS  DEVICE   PID  STAGE     PHASE      STEP   BEAT  SAMPLES/S   MEMORY  RESTARTS\n"
+            "   1     0        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2\n"
+            "   1     1        4       1  4711  training  computing   120  0.2 s      512.0        -         2\n");
+}
+
 TEST_F(StatusTest, ShowsDeviceSlotsThatAreLeftOut) {
   nlohmann::json status = status_with({});
   const auto rest = [](int place, double seconds_left, const nlohmann::json& tried_by) {

@@ -43,6 +43,11 @@ struct HostFlags {
 // launcher that started several processes, on this host or on several: run_program() is for those (run_program.h).
 WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts = {});
 
+// The beginning of a sentence, such as "PET_NNODES says that the run has 2 hosts, of which this is number 1"; empty
+// where `flags` and the environment of this process say that there is one host. Throws Error{invalid_argument} for
+// values that are wrong or contradict each other.
+std::string who_says_several_hosts(const HostFlags& flags = {});
+
 // The number of cores that this process may run on.
 int core_count();
 

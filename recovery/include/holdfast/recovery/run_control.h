@@ -7,7 +7,8 @@
 //   {"command": "scale", "replicas": 3}       {"ok": true, "target": 3, "reason": "..."}
 //   {"command": "snapshot", "seconds": 60}    {"ok": true, "path": "...", "step": 120}, once it is durable
 //
-// A request that cannot be met is answered with {"ok": false, "error": "a sentence"}.
+// The status of a run over several hosts has also "hosts", and the "host" of each member. A request that cannot be met
+// is answered with {"ok": false, "error": "a sentence"}.
 //
 //   const std::string answer = ask_run("run", R"({"command": "status"})", Deadline::after(std::chrono::seconds(5)));
 

@@ -28,6 +28,7 @@ struct RunReport {
     double time = 0;                  // of the start
     int pid = 0;                      // of the watchdog
     int replicas = 0;                 // asked for
+    int hosts = 1;                    // that the run has
     std::optional<Origin> resumed{};  // by its first generation; empty: it began at step 0, or has no generation yet
     std::optional<double> ended{};    // empty: the watchdog is live, or was killed
     int exit_code = 0;                // of the watchdog, once it ended
@@ -42,6 +43,7 @@ struct RunReport {
     int member = -1;                      // the number of the process in the run
     int rank = -1;                        // -1: it was part of no generation, and no generation waited for it
     int pid = 0;                          // of the process
+    int host = -1;                        // that it ran on, in a run over several hosts
     int generation = -1;                  // that the process was part of
     std::int64_t step = -1;               // that the process was in
     int replicas = 0;                     // of that generation; without one, of the generation that trained, or 0
@@ -124,11 +126,21 @@ struct RunReport {
     std::string device{};                // what happened to the device, where that is the reason
   };
 
+  // A time in which a host of a run over several was not part of it.
+  struct Absence {
+    int host = 0;                      // its number; host 0 has the watchdog, and is never away
+    double began = 0;                  // when it was lost, or asked to leave
+    bool was_asked = false;            // it was asked to leave the run, by a signal
+    std::string why{};                 // how it was lost; empty where it was asked to leave
+    std::optional<double> returned{};  // when it was part of the run again
+  };
+
   std::vector<Start> starts{};               // oldest first
   std::vector<Incident> incidents{};         // oldest first
   std::vector<Remark> remarks{};             // oldest first
   std::vector<SlowReplica> slow_replicas{};  // oldest first
   std::vector<Rest> rests{};                 // oldest first
+  std::vector<Absence> absences{};           // oldest first; empty for a run on a single host
   Savepoints savepoints{};                   // of all starts together
   std::int64_t furthest_step = -1;           // the highest step that the journal mentions
   int generations = 0;                       // that opened, of all starts together
@@ -138,7 +150,7 @@ struct RunReport {
 // Reads the whole journal, also of a live run. Throws Error{not_found} where there is no journal.
 RunReport read_run_report(const std::string& journal_path);
 
-// As JSON text, with the names above.
+// As JSON text, with the names above. A run on a single host has no "hosts", "host" and "absences".
 std::string to_json(const RunReport& report);
 
 }  // namespace holdfast::recovery

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tells whether this program can train on CUDA devices, and what is missing if it cannot. `holdfast
-// doctor` prints the answer.
+// Tells what this machine trains with: whether CUDA devices can be used, what is missing if they cannot, and on which
+// arithmetic of CPUs the bits of a run depend. `holdfast doctor` prints the answers.
 
 #include <string>
 #include <vector>
@@ -17,5 +17,9 @@ struct CudaSupport {
 // Loads the CUDA back end and lists the devices that it sees, without a context on any of them. Does
 // not throw Error: `problem` says what went wrong.
 CudaSupport look_for_cuda();
+
+// What models compute with on CPUs of this machine, with one thread for each shard: the library, the instruction set,
+// and the version of our own kernels. Machines with the same text compute the same bits.
+std::string describe_cpu_arithmetic();
 
 }  // namespace holdfast

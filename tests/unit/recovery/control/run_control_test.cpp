@@ -8,6 +8,7 @@
 
 #include <sys/socket.h>
 
+#include <filesystem>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -22,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 Error failure_of(const std::string& directory, const std::string& request, Deadline deadline) {
   try {
@@ -72,6 +74,17 @@ TEST(AskRun, ReportsThatNoRunIsLive) {
 
   EXPECT_EQ(error.code(), ErrorCode::not_found);
   EXPECT_THAT(error.what(), HasSubstr("no run is live in " + directory.path()));
+  EXPECT_THAT(error.what(), Not(HasSubstr("hosts")));
+}
+
+TEST(AskRun, SaysWhichHostAnswersForSeveral) {
+  const TemporaryFolder directory;
+  std::filesystem::create_directory(directory / "hosts");
+
+  const Error error = failure_of(directory.path(), "{}", Deadline::after(60s));
+
+  EXPECT_EQ(error.code(), ErrorCode::not_found);
+  EXPECT_THAT(error.what(), HasSubstr("a run over several hosts answers only on its first host, so ask there"));
 }
 
 TEST(AskRun, ReportsThatTheWatchdogDoesNotAnswer) {

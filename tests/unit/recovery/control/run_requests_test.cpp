@@ -44,6 +44,7 @@ class RunRequestsTest : public testing::Test {
                          .state = [this]() -> const State& { return state_; },
                          .member_statuses = [] { return std::map<int, MemberStatus>(); },
                          .restarts = [this]() -> const RestartCounts& { return restarts_; },
+                         .address_of = [](int host) { return host == 0 ? "10.0.0.2" : ""; },
                          .scale =
                              [this](int replicas) {
                                scaled_.push_back(replicas);
@@ -51,6 +52,17 @@ class RunRequestsTest : public testing::Test {
                              },
                          .ask_for_savepoint = [this](int number) { asked_.push_back(number); }}};
 };
+
+TEST_F(RunRequestsTest, ReportsTheAddressesOfHosts) {
+  EXPECT_FALSE(ask({{"command", "status"}}).contains("hosts"));
+  state_.hosts.resize(2);
+
+  const Json hosts = ask({{"command", "status"}}).at("hosts");
+
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_EQ(hosts[0].at("address"), "10.0.0.2");
+  EXPECT_EQ(hosts[1].at("address"), "");
+}
 
 TEST_F(RunRequestsTest, ReportsTheLargestNumberOfReplicas) {
   const Json answer = ask({{"command", "status"}});

@@ -159,6 +159,57 @@ TEST(RunStatus, ShowsDeviceSlotsThatAreLeftOutOrTried) {
   EXPECT_TRUE(rests[1].at("tried_by").is_null());
 }
 
+TEST(RunStatus, NamesNoHostOfARunOnASingleOne) {
+  RunStatus status;
+  const std::map<int, MemberStatus> member_statuses = {{0, {}}};
+  status.look(member_statuses, kFirstLook);
+
+  const nlohmann::json body = status.describe(state_of(1), member_statuses, {}, kFirstLook);
+
+  EXPECT_FALSE(body.contains("hosts"));
+  EXPECT_FALSE(body.at("members").at(0).contains("host"));
+}
+
+TEST(RunStatus, NamesTheHostOfEachProcess) {
+  State state = state_of(2);
+  state.hosts.resize(2);
+  state.members[1].host = 1;
+  RunStatus status;
+  const std::map<int, MemberStatus> member_statuses = {{0, {.pid = ::getpid()}}, {1, {.pid = ::getpid()}}};
+  status.look(member_statuses, kFirstLook);
+
+  const nlohmann::json members = status.describe(state, member_statuses, {}, kFirstLook).at("members");
+
+  EXPECT_EQ(members.at(0).at("host"), 0);
+  EXPECT_EQ(members.at(1).at("host"), 1);
+  EXPECT_GT(members.at(0).at("resident_bytes"), 0);
+  // The number is that of a process of this host, whose memory says nothing about one of another host.
+  EXPECT_TRUE(members.at(1).at("resident_bytes").is_null());
+}
+
+TEST(RunStatus, ShowsWhichHostsAreAwayAndWhy) {
+  State state = state_of(1);
+  state.hosts.resize(4);
+  state.hosts[0].stage = Host::Stage::there;
+  state.hosts[2] = {.stage = Host::Stage::lost, .away_since = kFirstLook + 1s, .why_away = "it did not answer"};
+  state.hosts[3] = {.stage = Host::Stage::leaving, .was_asked_to_leave = true, .away_since = kFirstLook + 4s};
+
+  const nlohmann::json hosts = RunStatus().describe(state, {}, {}, kFirstLook + 5s).at("hosts");
+
+  ASSERT_EQ(hosts.size(), 4U);
+  EXPECT_EQ(hosts[0].at("stage"), "there");
+  EXPECT_TRUE(hosts[0].at("seconds_away").is_null());
+  EXPECT_EQ(hosts[1].at("stage"), "awaited");
+  EXPECT_TRUE(hosts[1].at("seconds_away").is_null());
+  EXPECT_EQ(hosts[2].at("host"), 2);
+  EXPECT_EQ(hosts[2].at("stage"), "lost");
+  EXPECT_EQ(hosts[2].at("seconds_away"), 4.0);
+  EXPECT_EQ(hosts[2].at("why_away"), "it did not answer");
+  EXPECT_EQ(hosts[2].at("was_asked_to_leave"), false);
+  EXPECT_EQ(hosts[3].at("stage"), "leaving");
+  EXPECT_EQ(hosts[3].at("was_asked_to_leave"), true);
+}
+
 TEST(ResidentBytes, AreThoseOfALiveProcess) {
   EXPECT_GT(resident_bytes(::getpid()), 100'000U);
   EXPECT_EQ(resident_bytes(-1), 0U);

@@ -160,6 +160,39 @@ TEST(Supervisor, StartsAtTheGivenGeneration) {
   EXPECT_EQ(describe(decision.actions[0], Moment{}), "open_generation 7 with 0");
 }
 
+// Host 1 of two, each with a replica.
+State with_two_hosts() {
+  State state = initial_state({.replicas = 2, .device_slots = 2, .hosts = 2, .slot_hosts = {0, 1}}, 0);
+  state = decide(state, {.kind = EventKind::start}, Moment{}).state;
+  return decide(state, {.kind = EventKind::host_joined, .host = 1}, Moment{}).state;
+}
+
+TEST(Supervisor, RemembersSinceWhenAndWhyAHostIsAway) {
+  const Event loss{.kind = EventKind::host_lost, .what = "it did not answer", .host = 1};
+  const State lost = decide(with_two_hosts(), loss, Moment{} + 5s).state;
+  const State back = decide(lost, {.kind = EventKind::host_returned, .host = 1}, Moment{} + 9s).state;
+
+  EXPECT_EQ(lost.hosts.at(1).stage, Host::Stage::lost);
+  EXPECT_EQ(lost.hosts.at(1).away_since, Moment{} + 5s);
+  EXPECT_EQ(lost.hosts.at(1).why_away, "it did not answer");
+  EXPECT_FALSE(lost.hosts.at(1).was_asked_to_leave);
+  EXPECT_EQ(back.hosts.at(1).stage, Host::Stage::there);
+  EXPECT_EQ(back.hosts.at(1).why_away, "");
+}
+
+TEST(Supervisor, DoesNotCallAHostLostThatWasAskedToLeave) {
+  const Event leave{.kind = EventKind::host_leaving, .signal = 15, .host = 1};
+  const State leaving = decide(with_two_hosts(), leave, Moment{} + 5s).state;
+  const Event loss{.kind = EventKind::host_lost, .what = "the connection was closed", .host = 1};
+  const State left = decide(leaving, loss, Moment{} + 6s).state;
+
+  EXPECT_EQ(leaving.hosts.at(1).stage, Host::Stage::leaving);
+  EXPECT_EQ(left.hosts.at(1).stage, Host::Stage::lost);
+  EXPECT_TRUE(left.hosts.at(1).was_asked_to_leave);
+  EXPECT_EQ(left.hosts.at(1).away_since, Moment{} + 5s);
+  EXPECT_EQ(left.hosts.at(1).why_away, "");
+}
+
 TEST(Supervisor, DoesNotChangeTheGivenState) {
   const State state = initial_state({.replicas = 2}, 0);
 

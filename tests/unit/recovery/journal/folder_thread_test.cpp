@@ -18,10 +18,10 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::chrono::seconds kSurely(60);
+constexpr std::chrono::seconds kLongEnough(60);
 
 Deadline surely() {
-  return Deadline::after(kSurely);
+  return Deadline::after(kLongEnough);
 }
 
 TEST(FolderThread, DoesAllTasksInTheirOrder) {

@@ -157,6 +157,63 @@ TEST_F(RunReportTest, FollowsADeathUntilAllReplicasAreBack) {
   EXPECT_EQ(told.generations, 3);
 }
 
+// Members 0 and 1 are on host 0, and 2 and 3 on host 1.
+TEST_F(RunReportTest, TellsOfEachReplicaThatWasLostWithItsHost) {
+  line({{"event", "watchdog_started"}, {"pid", 99}, {"replicas", 4}, {"hosts", 2}, {"command", {"train"}}});
+  decide("host_joined", {{"host", 1}}, {});
+  for (const int member : {1, 2}) of(member, "ready", {{"host", member / 2}});
+  of(3, "ready", {{"host", 1}}, {open(0, {0, 1, 2, 3})});
+  progress(5);
+  now_ = 20.002;
+  const std::string cause = "host 1 is lost: it did not answer";
+  const std::vector<Action> lost = {record(2, cause, 20, 50), record(3, cause, 20, 50), cancel(0)};
+  decide("host_lost", {{"host", 1}, {"what", "it did not answer"}}, lost);
+  now_ = 20.02;
+  of(0, "checked_in", {{"step", 50}}, {open(1, {0, 1})});
+  now_ = 20.1;
+  progress(51);
+  now_ = 30;
+  decide("host_returned", {{"host", 1}}, {});
+  of(5, "died", {{"host", 1}, {"step", -1}}, {kill(5)});
+
+  const RunReport told = report();
+
+  EXPECT_EQ(told.starts.at(0).hosts, 2);
+  ASSERT_EQ(told.incidents.size(), 3U);
+  const RunReport::Incident& second = told.incidents[1];
+  EXPECT_EQ(second.member, 3);
+  EXPECT_EQ(second.rank, 3);
+  EXPECT_EQ(second.pid, 103);
+  EXPECT_EQ(second.host, 1);
+  EXPECT_EQ(second.step, 50);
+  EXPECT_EQ(second.cause, cause);
+  EXPECT_THAT(second.evidence, ElementsAre("its host was lost: it did not answer"));
+  EXPECT_EQ(second.noticed, 20);
+  EXPECT_EQ(second.cancelled, 20.002);
+  EXPECT_EQ(second.next_replicas, 2);
+  EXPECT_EQ(second.survivors, 2);
+  EXPECT_EQ(second.progressed, 20.1);
+  EXPECT_EQ(told.incidents[2].host, 1);
+  ASSERT_EQ(told.absences.size(), 1U);
+  EXPECT_EQ(told.absences[0].began, 20);
+  EXPECT_EQ(told.absences[0].returned, 30);
+  const Json json = Json::parse(to_json(told));
+  EXPECT_EQ(json.at("starts").at(0).at("hosts"), 2);
+  EXPECT_EQ(json.at("incidents").at(0).at("host"), 1);
+  EXPECT_EQ(json.at("absences").size(), 1U);
+}
+
+TEST_F(RunReportTest, NamesNoHostsOfARunOnASingleOne) {
+  begin_with_two();
+  of(1, "died", {{"step", 50}}, {kill(1), cancel(0)});
+
+  const Json json = Json::parse(to_json(report()));
+
+  EXPECT_FALSE(json.contains("absences"));
+  EXPECT_FALSE(json.at("starts").at(0).contains("hosts"));
+  EXPECT_FALSE(json.at("incidents").at(0).contains("host"));
+}
+
 TEST_F(RunReportTest, CountsTheStepsThatAreComputedAgainWhenAllDie) {
   begin_with_two();
   for (const int member : {0, 1}) {

@@ -37,6 +37,12 @@ TEST(HostAddress, RefusesOtherTextAndSaysWhereItWasGiven) {
   EXPECT_THAT(complaint_about([] { address(std::string(254, 'a')); }), HasSubstr("HOST:PORT is expected"));
 }
 
+TEST(HostAddress, IsThatOfAPeerWithoutItsPort) {
+  EXPECT_EQ(address_of_peer("10.0.0.7:41234"), "10.0.0.7");
+  EXPECT_EQ(address_of_peer("::ffff:10.0.0.7:41234"), "10.0.0.7");
+  EXPECT_EQ(address_of_peer("fd00::7:41234"), "fd00::7");
+}
+
 TEST(HostAddress, IsReadAgainAsItIsWritten) {
   for (const char* text : {"node7:29400", "10.0.0.7:1", "[fd00::7]:29401"}) {
     EXPECT_EQ(to_string(address(text)), text);

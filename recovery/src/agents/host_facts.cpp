@@ -1,0 +1,166 @@
+// A check leaves a run directory as it was: a run may be live there, or begin there next. Its own mark has another name
+// than that of a head, and goes with the check. docs/decisions/agents.md
+
+#include "agents/host_facts.h"
+
+#include <filesystem>
+#include <span>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "agents/host_messages.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/whole_file.h"
+#include "links/link_token.h"
+
+namespace holdfast::recovery {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hosts_folder_of(const std::string& run_directory) {
+  return run_directory + "/hosts";
+}
+
+std::string doctor_mark_of(const std::string& run_directory) {
+  return hosts_folder_of(run_directory) + "/doctor";
+}
+
+std::string quoted_or_none(const std::string& text) {
+  return text.empty() ? "none" : "\"" + text + "\"";
+}
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// `problem` counts if `is_well` is false.
+HostCheck check(int host, const std::string& what, bool is_well, const std::string& found, const std::string& problem,
+                const std::string& remedy) {
+  if (is_well) return {.host = host, .what = what, .found = found};
+  return {.host = host, .what = what, .problem = problem, .remedy = remedy};
+}
+
+}  // namespace
+
+// The keys are those that parse_facts() reads.
+nlohmann::json facts_message(const HostFacts& facts) {
+  return {{"kind", kFacts},
+          {"version", facts.version},
+          {"arithmetic", facts.arithmetic},
+          {"replicas", facts.replicas},
+          {"program", facts.program},
+          {"command", facts.command},
+          {"run_directory", facts.run_directory},
+          {"folder_problem", facts.folder_problem}};
+}
+
+HostFacts parse_facts(const nlohmann::json& message) {
+  return {.version = message.at("version").get<std::string>(),
+          .arithmetic = message.at("arithmetic").get<std::string>(),
+          .replicas = whole_number_in<int>(message, "replicas"),
+          .program = message.at("program").get<std::string>(),
+          .command = message.at("command").get<std::string>(),
+          .run_directory = message.at("run_directory").get<std::string>(),
+          .folder_problem = message.at("folder_problem").get<std::string>()};
+}
+
+nlohmann::json links_message(const std::vector<LinkPeer>& peers) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LinkPeer& peer : peers) {
+    list.push_back(
+        {{"host", peer.host}, {"address", peer.address.host}, {"port", peer.address.port}, {"key", to_text(peer.key)}});
+  }
+  return {{"kind", kLinks}, {"peers", list}};
+}
+
+// The first host has checked the addresses: it saw the connections that came from there.
+std::vector<LinkPeer> parse_links(const nlohmann::json& message) {
+  std::vector<LinkPeer> peers;
+  for (const nlohmann::json& peer : message.at("peers")) {
+    peers.push_back(
+        {.host = whole_number_in<int>(peer, "host"),
+         .address = {.host = peer.at("address").get<std::string>(), .port = whole_number_in<int>(peer, "port")},
+         .key = link_key_from(peer.at("key").get<std::string>())});
+  }
+  return peers;
+}
+
+// In the order in which a user can do something about it: a wrong version explains what follows.
+std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs, int host) {
+  std::vector<HostCheck> checks{
+      check(host, "Holdfast", theirs.version == of_head.version, theirs.version,
+            fmt::format("it has Holdfast {}, and host 0 has {}", theirs.version, of_head.version),
+            "install the same version on all hosts"),
+      check(host, "arithmetic", theirs.arithmetic == of_head.arithmetic, theirs.arithmetic,
+            fmt::format("it computes with {}, and host 0 with {}, which gives other bits", theirs.arithmetic,
+                        of_head.arithmetic),
+            "take hosts with the same kind of processor, and install the same libraries"),
+      check(host, "replicas", theirs.replicas == of_head.replicas, std::to_string(theirs.replicas),
+            fmt::format("it would start {}, and host 0 would start {}", theirs.replicas, of_head.replicas),
+            "give --replicas, the same number on all hosts")};
+  if (!of_head.command.empty() || !theirs.command.empty()) {
+    checks.push_back(check(
+        host, "command", theirs.command == of_head.command, theirs.command,
+        fmt::format("it is {} there and {} on host 0", quoted_or_none(theirs.command), quoted_or_none(of_head.command)),
+        "give the same command on all hosts"));
+  }
+  if (!of_head.program.empty() && !theirs.program.empty()) {
+    checks.push_back(check(host, "program", theirs.program == of_head.program, "the file of host 0",
+                           "its file is not that of host 0", "copy the same file to all hosts"));
+  }
+  if (theirs.run_directory != of_head.run_directory) {
+    checks.push_back(check(host, "run directory", false, "",
+                           fmt::format("it is {} there and {} on host 0", theirs.run_directory, of_head.run_directory),
+                           "give --run-dir the same folder on all hosts"));
+  } else {
+    checks.push_back(check(host, "run directory", theirs.folder_problem.empty(), theirs.run_directory,
+                           fmt::format("{}: {}", theirs.run_directory, theirs.folder_problem),
+                           "give with --run-dir a folder that all hosts share under one name and may write"));
+  }
+  return checks;
+}
+
+DoctorMark::DoctorMark(const std::string& run_directory)
+    : run_directory_(run_directory), was_there_(is_there(run_directory)), text_(to_text(new_link_key())) {
+  std::error_code error;
+  fs::create_directories(hosts_folder_of(run_directory), error);
+  if (error) {
+    throw system_error(error.value(), fmt::format("cannot create the folder {}", hosts_folder_of(run_directory)));
+  }
+  write_whole_file(posix_file_system(), doctor_mark_of(run_directory), std::as_bytes(std::span(text_)));
+}
+
+DoctorMark::~DoctorMark() {
+  std::error_code ignored;
+  fs::remove(doctor_mark_of(run_directory_), ignored);
+  // These remove a folder only if it is empty.
+  fs::remove(hosts_folder_of(run_directory_), ignored);
+  if (!was_there_) fs::remove(run_directory_, ignored);
+}
+
+// Written, too: rank 0 may be on any host, and writes savepoints there.
+std::string why_folder_is_of_no_use(const std::string& run_directory, const std::string& text, int host) {
+  try {
+    if (read_text_file(posix_file_system(), doctor_mark_of(run_directory)) != text) {
+      return "it finds there another file than the one that host 0 has just written";
+    }
+  } catch (const Error&) {
+    return "it does not find there what host 0 has just written";
+  }
+  const std::string own = fmt::format("{}-{}", doctor_mark_of(run_directory), host);
+  std::error_code ignored;
+  try {
+    write_whole_file(posix_file_system(), own, std::as_bytes(std::span(text)));
+  } catch (const Error& error) {
+    fs::remove(own, ignored);
+    return fmt::format("it cannot write there: {}", error.what());
+  }
+  fs::remove(own, ignored);
+  return "";
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,74 @@
+#pragma once
+
+// What hosts that are checked tell host 0 of themselves, and how it judges that. In a run the first difference sends an
+// agent home (hosts/introduction.h); here each has a line of its own, with a remedy.
+//
+// The messages, once the hosts are introduced (kinds are below):
+//
+//   head to host: question {mark}             what host 0 has just written into the run directory
+//   host to head: facts {...}
+//   head to host: links {peers}               which hosts it is to connect with
+//   host to head: linked {host, problem}      for each host with a lower number
+//   head to host: verdict {is_well, sentence}
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/recovery/check_hosts.h"
+#include "links/link_peer.h"
+
+namespace holdfast::recovery {
+
+inline constexpr const char* kQuestion = "question";
+inline constexpr const char* kFacts = "facts";
+inline constexpr const char* kLinks = "links";
+inline constexpr const char* kLinked = "linked";
+inline constexpr const char* kVerdict = "verdict";
+
+struct HostFacts {
+  std::string version{};  // of Holdfast
+  std::string arithmetic{};
+  int replicas = 1;
+  std::string program{};         // the digest of its file; empty: no program was named
+  std::string command{};         // empty: no program was named
+  std::string run_directory{};   // an absolute path
+  std::string folder_problem{};  // why that folder is of no use to the host; empty: it can be used
+};
+
+nlohmann::json facts_message(const HostFacts& facts);
+// Throws Error{input_output} or nlohmann::json::exception for a message that is none.
+HostFacts parse_facts(const nlohmann::json& message);
+
+nlohmann::json links_message(const std::vector<LinkPeer>& peers);
+// Throws as parse_facts().
+std::vector<LinkPeer> parse_links(const nlohmann::json& message);
+
+// What host `host` has, compared with what host 0 has.
+std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs, int host);
+
+// RUN_DIRECTORY/hosts/doctor, which exists while hosts are checked. The file of a live run is another one
+// (agents/head_mark.h): a check must not change it.
+class DoctorMark {
+ public:
+  // Throws Error of the file system.
+  explicit DoctorMark(const std::string& run_directory);
+  // Removes it, with folders that were made for it.
+  ~DoctorMark();
+  DoctorMark(const DoctorMark&) = delete;
+  DoctorMark& operator=(const DoctorMark&) = delete;
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::string run_directory_;
+  const bool was_there_;  // the run directory
+  const std::string text_;
+};
+
+// Why the host cannot use the run directory in which host 0 has left the mark `text`; empty if it can read and write
+// there.
+std::string why_folder_is_of_no_use(const std::string& run_directory, const std::string& text, int host);
+
+}  // namespace holdfast::recovery

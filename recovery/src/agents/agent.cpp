@@ -1,3 +1,6 @@
+// An agent outlives its heads, but not its owner: how it ends says whether the state in its memory is all that is left,
+// so that the owner saves it. docs/decisions/agents.md
+
 #include "agents/agent.h"
 
 #include <utility>
@@ -27,6 +30,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, const Secret& se
                {.on_lost =
                     [this](const std::string& why) {
                       tell(fmt::format("the head was lost: {}", why));
+                      if (is_leaving_) return leave_without_head();
                       dial(options_.patience);
                     },
                 .on_over = [this](int exit_code, const std::string& sentence) { end(exit_code, sentence); }},
@@ -67,8 +71,17 @@ void Agent::tell(const std::string& news) const {
   if (handlers_.on_news) handlers_.on_news(news);
 }
 
+// A head that was lost is not there to let this host go, and its own replicas may be gone. So the owner has to save.
 void Agent::ask_to_leave(int signal) {
+  is_leaving_ = true;
+  if (is_head_lost()) return leave_without_head();
   service_.ask_to_leave(signal);
+}
+
+void Agent::leave_without_head() {
+  end(kExitStopped,
+      "this host was asked to leave after it had lost the head; start the same command on all hosts again to go on",
+      true);
 }
 
 void Agent::end(int exit_code, const std::string& sentence, bool is_head_lost) {

@@ -46,7 +46,7 @@ class Agent {
   struct End {
     int exit_code = 0;
     std::string sentence{};
-    bool is_head_lost = false;  // the head was given up, after this host had been part of the run
+    bool is_head_lost = false;  // it had no head any more, after this host had been part of the run
   };
   struct Handlers {
     // The last call. It may end the agent, which otherwise keeps its memory.
@@ -62,13 +62,16 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Asks the head to go on without this host, whose end follows. Without a head, it ends at once.
+  // Asks the head to go on without this host, whose end follows. Without a head, or when it is lost, it ends at once.
   void ask_to_leave(int signal);
+  // The head had taken this host, and is lost.
+  bool is_head_lost() const { return has_joined_ && !service_.has_head(); }
   // The newest state in memory of this host; valid until the next event.
   std::optional<MemorySnapshots::Whole> newest_snapshot() const { return service_.newest_snapshot(); }
 
  private:
   void dial(std::chrono::milliseconds time);
+  void leave_without_head();
   void tell(const std::string& news) const;
   void end(int exit_code, const std::string& sentence, bool is_head_lost = false);
 
@@ -78,6 +81,7 @@ class Agent {
   const Handlers handlers_;
   AgentService service_;
   bool has_joined_ = false;
+  bool is_leaving_ = false;
   std::unique_ptr<HeadDialer> dialer_;  // of the latest attempt to reach the head
 };
 

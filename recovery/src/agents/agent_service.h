@@ -54,6 +54,8 @@ class AgentService {
   void serve(std::shared_ptr<AgentConnection> connection);
   // Asks the head to go on without this host. on_over() follows once no process is left here, or the head is lost.
   void ask_to_leave(int signal);
+  // False before serve(), and from when the connection is lost.
+  bool has_head() const { return connection_ != nullptr; }
   // The newest state in memory of this host; valid until the next event.
   std::optional<MemorySnapshots::Whole> newest_snapshot() const { return host_->newest_snapshot(); }
 

@@ -151,7 +151,9 @@ class HostRun {
   }
 
   void leave(const std::string& why) {
-    end_ = {.exit_code = kExitStopped, .sentence = "this host has left the run at once: " + why};
+    end_ = {.exit_code = kExitStopped,
+            .sentence = "this host has left the run at once: " + why,
+            .is_head_lost = agent_->is_head_lost()};
     io_.stop();
   }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,8 +50,10 @@ class TwoHosts : public ::testing::Test {
   // `holdfast run` on a host, with variables of the environment.
   std::unique_ptr<RunningProgram> start(int host, const std::vector<std::string>& options = {},
                                         const std::vector<std::string>& variables = {}) const {
-    std::vector<std::string> all{"--head-timeout", "1"};
-    all.insert(all.end(), options.begin(), options.end());
+    std::vector<std::string> all = options;
+    if (std::find(all.begin(), all.end(), "--head-timeout") == all.end()) {
+      all.insert(all.end(), {"--head-timeout", "1"});
+    }
     return start_command(host, {"run"}, all, variables);
   }
 
@@ -256,6 +259,26 @@ TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
   wait_for_fault();
 
   kill_host(0);
+
+  const ProgramResult second = end_of(1);
+  EXPECT_EQ(second.exit_code, 75) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_FALSE(events("resumed").empty());
+}
+
+// As Slurm, which asks all processes of a job to end when one of its hosts is gone.
+TEST_F(TwoHosts, SaveWhatIsLeftWhenTheyAreAskedToLeaveAfterTheHeadIsKilled) {
+  digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
+  start_both(
+      {"--replicas", "1", "--head-timeout", "300", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
+  wait_for_fault();
+
+  kill_host(0);
+  hosts_[1]->signal(SIGTERM);
 
   const ProgramResult second = end_of(1);
   EXPECT_EQ(second.exit_code, 75) << second.output;

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -63,6 +64,20 @@ TEST_F(AgentOfAHost, EndsWhenNoHeadIsReachedInTime) {
   EXPECT_EQ(end.exit_code, kExitStopped);
   EXPECT_THAT(end.sentence, HasSubstr("the head at 127.0.0.3:1 cannot be reached"));
   EXPECT_THAT(host(2).present, IsEmpty());
+}
+
+// Its owner saves the newest state in memory then.
+TEST_F(AgentOfAHost, EndsWithoutAHeadWhenItIsAskedToLeaveAndTheHeadIsLost) {
+  start_agent_and_wait(1);
+
+  host(1).network->close();
+  run_until([&] { return host(1).agent->is_head_lost(); }, "the loss");
+  host(1).agent->ask_to_leave(SIGTERM);
+
+  const Agent::End end = end_of(1);
+  EXPECT_EQ(end.exit_code, kExitStopped);
+  EXPECT_TRUE(end.is_head_lost);
+  EXPECT_THAT(end.sentence, HasSubstr("was asked to leave after it had lost the head"));
 }
 
 // Its owner does what it likes with it then.

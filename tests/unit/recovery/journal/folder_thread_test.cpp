@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -52,8 +53,8 @@ TEST(FolderThread, WaitsForNoTaskThatHangs) {
 // The task that has begun uses what it owns, long after the end of its thread's owner.
 TEST(FolderThread, DropsWhatHasNotBegunWhenItsOwnerGoes) {
   const auto gate = std::make_shared<Gate>();
-  const auto text = std::make_shared<int>(1);
-  const auto never_used = std::make_shared<int>(0);
+  const auto text = std::make_shared<std::atomic<int>>(1);
+  const auto never_used = std::make_shared<std::atomic<int>>(0);
   {
     FolderThread thread;
     thread.add([gate, text] { gate->pass(), ++*text; }, 0);

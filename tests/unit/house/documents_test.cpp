@@ -30,11 +30,13 @@ std::string document_text(const fs::path& path) {
 
 std::vector<fs::path> documents() {
   std::vector<fs::path> paths;
-  for (const fs::path& folder : {kTree, kTree / "docs", kTree / "docs/decisions", kTree / "docs/guide"}) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
+  const auto add = [&](const auto& entries) {
+    for (const auto& entry : entries) {
       if (entry.path().extension() == ".md") paths.push_back(entry.path());
     }
-  }
+  };
+  add(fs::directory_iterator(kTree));
+  add(fs::recursive_directory_iterator(kTree / "docs"));
   return paths;
 }
 
@@ -111,7 +113,8 @@ TEST(Documents, HaveThePagesAndSectionsThatSourcesName) {
 }
 
 TEST(Documents, AreListedInTheIndexOfTheirFolder) {
-  for (const fs::path& folder : {kTree / "docs", kTree / "docs/decisions", kTree / "docs/guide"}) {
+  for (const char* below : {"docs", "docs/decisions", "docs/guide", "docs/hosts"}) {
+    const fs::path folder = kTree / below;
     const std::string index = document_text(folder / "index.md");
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename();

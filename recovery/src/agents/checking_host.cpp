@@ -10,6 +10,7 @@
 #include "holdfast/base/deadline.h"
 
 namespace holdfast::recovery {
+
 CheckingHost::CheckingHost(boost::asio::io_context& io, CheckingOptions options, const Secret& secret, OnOver on_over)
     : io_(io),
       options_(std::move(options)),

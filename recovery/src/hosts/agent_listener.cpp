@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 constexpr std::size_t kMostStrangers = 32;
+
 }  // namespace
 
 struct AgentListener::Core : std::enable_shared_from_this<Core> {

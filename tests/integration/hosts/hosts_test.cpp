@@ -253,41 +253,42 @@ TEST_F(TwoHosts, ScaleAndSaveOnRequest) {
   EXPECT_EQ(end_of(1).exit_code, 75);
 }
 
-TEST_F(TwoHosts, SaveWhatIsLeftWhenTheHeadIsKilled) {
-  digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
-  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
-  wait_for_fault();
+// The head hangs in a step until it is killed. What the second host has then is in memory alone.
+class TwoHostsWithoutAHead : public TwoHosts {
+ protected:
+  void start_and_kill_the_head(const std::string& head_timeout) {
+    digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
+    start_both({"--replicas", "1", "--head-timeout", head_timeout, "--hang-after", "300", "--inject",
+                "rank=0,step=10,fault=hang"});
+    wait_for_fault();
+    kill_host(0);
+  }
 
-  kill_host(0);
+  void expect_that_the_second_host_saves() {
+    const ProgramResult second = end_of(1);
+    EXPECT_EQ(second.exit_code, 75) << second.output;
+    EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
+    start_both();
+    expect_finished(1);
+    expect_finished(0);
+    expect_the_bits_of_one_host();
+    EXPECT_FALSE(events("resumed").empty());
+  }
+};
 
-  const ProgramResult second = end_of(1);
-  EXPECT_EQ(second.exit_code, 75) << second.output;
-  EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
-  start_both();
-  expect_finished(1);
-  expect_finished(0);
-  expect_the_bits_of_one_host();
-  EXPECT_FALSE(events("resumed").empty());
+TEST_F(TwoHostsWithoutAHead, SaveWhatIsLeftAfterTheTimeForIt) {
+  start_and_kill_the_head("1");
+
+  expect_that_the_second_host_saves();
 }
 
-// As Slurm, which asks all processes of a job to end when one of its hosts is gone.
-TEST_F(TwoHosts, SaveWhatIsLeftWhenTheyAreAskedToLeaveAfterTheHeadIsKilled) {
-  digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
-  start_both(
-      {"--replicas", "1", "--head-timeout", "300", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
-  wait_for_fault();
+// As Slurm does, which asks all processes of a job to end when one of its hosts is gone.
+TEST_F(TwoHostsWithoutAHead, SaveWhatIsLeftWhenTheyAreAskedToLeave) {
+  start_and_kill_the_head("300");
 
-  kill_host(0);
   hosts_[1]->signal(SIGTERM);
 
-  const ProgramResult second = end_of(1);
-  EXPECT_EQ(second.exit_code, 75) << second.output;
-  EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
-  start_both();
-  expect_finished(1);
-  expect_finished(0);
-  expect_the_bits_of_one_host();
-  EXPECT_FALSE(events("resumed").empty());
+  expect_that_the_second_host_saves();
 }
 
 // The shared folder takes no line of the journal from the first one on. The second host leaves when the run is over,

@@ -161,6 +161,17 @@ class RunDigits : public Run {
     all.insert(all.begin(), built_program("digits"));
     return all;
   }
+
+  // The program's own list has what the journal had when training ended: a process may be waited for after that.
+  void expect_restarts(std::size_t count) const {
+    const Json of_journal = report_with_restarts(folder_).at("restarts");
+    const Json of_program = report_of(folder_).at("restarts");
+    EXPECT_EQ(of_journal.size(), count) << of_journal.dump();
+    ASSERT_LE(of_program.size(), of_journal.size());
+    for (std::size_t i = 0; i < of_program.size(); ++i) {
+      EXPECT_EQ(of_program[i].at("cause"), of_journal[i].at("cause"));
+    }
+  }
 };
 
 TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnAlthoughOneReplicaIsKilled) {
@@ -168,7 +179,7 @@ TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnAlthoughOneReplicaIsKilled) {
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
-  EXPECT_EQ(report_with_restarts(folder_).at("restarts").size(), 1U);
+  expect_restarts(1);
   EXPECT_EQ(Json::parse(read_file(in_run("run.json"))).at("shards"), 4);
 }
 
@@ -243,7 +254,7 @@ TEST_F(RunDigits, SurvivesNewcomersThatDieBeforeTheirFirstStep) {
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
-  EXPECT_EQ(report_with_restarts(folder_).at("restarts").size(), 4U);
+  expect_restarts(4);
 }
 
 // The state in memory outlives all replicas, and the run with them.

@@ -49,6 +49,7 @@ class LayerReader {
     check_axes(*row);
     // Channels first would need kernels and all later shapes in another order.
     if (row->has_data_format) options_.require("data_format", "channels_last");
+    options_.refuse_unknown(*row);
     if (call_.class_name == "Dropout" && member(config_, "noise_shape").is_array()) return dropout_of_noise(*row);
     if (becomes_normalization(call_.class_name, config_)) return normalization_of_lists(*row);
     if (row->kind == "Bidirectional") return bidirectional(*row);

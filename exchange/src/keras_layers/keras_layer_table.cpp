@@ -277,8 +277,8 @@ void append_normalizations(std::vector<LayerRow>& rows) {
             joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}},
                     of_batch,
                     gamma_and_beta()}),
-            // Batch renormalization, which Keras 2 had, computes something else in training.
-            {{"renorm", "false"}}));
+            // Batch renormalization, which Keras 2 had, computes something else in training, and so did modes of Keras 1.
+            {{"renorm", "false"}, {"mode", "0"}}));
   rows.push_back(plain(
       "LayerNormalization",
       joined(
@@ -379,6 +379,7 @@ void append_recurrent(std::vector<LayerRow>& rows) {
   rows.push_back({.kind = "Bidirectional",
                   .keras = "Bidirectional",
                   .call_values = {{"initial_state", {}, true}, {"mask", "mask"}},
+                  .read_by_name = {"layer", "backward_layer", "merge_mode"},
                   .argument_names = {"sequences"}});
 }
 

@@ -87,6 +87,8 @@ struct LayerRow {
   // Arguments of a call in Keras that are options in Holdfast: true or false, and values in the order of the inputs.
   std::vector<std::string_view> call_flags = {};
   std::vector<CallValue> call_values = {};
+  // Other options that keras_layer_reader.cpp reads.
+  std::vector<std::string_view> read_by_name = {};
   // The names under which Keras's call takes the first values, in their order.
   std::vector<std::string_view> argument_names = {};
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -34,6 +35,27 @@ std::string shown_value(const Json& value) {
 
 bool is_missing(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty());
+}
+
+// Options of Keras that change no number, or that the reader looks at for all layers.
+constexpr std::array<std::string_view, 22> kOptionsOfAll = {
+    "name", "trainable", "dtype", "batch_input_shape", "batch_shape", "input_shape", "lora_rank", "lora_alpha",
+    "quantization_config", "synchronized",
+    // How it is computed.
+    "seed", "implementation", "unroll", "use_cudnn", "fused", "flash_attention", "sparse",
+    // What the layer was called on, or limits that only a refused option has.
+    "input_length", "query_shape", "key_shape", "value_shape", "renorm_momentum"};
+
+// Those of training alone are noted.
+bool is_known(const LayerRow& row, std::string_view key) {
+  const auto is_one_of = [&](const auto& names) { return std::ranges::find(names, key) != names.end(); };
+  if (is_one_of(kOptionsOfAll) || is_one_of(row.read_by_name) || (row.has_data_format && key == "data_format")) {
+    return true;
+  }
+  const auto has_key = [&](const auto& option) { return option.keras == key; };
+  return std::ranges::any_of(row.options, has_key) || std::ranges::any_of(row.requirements, has_key) ||
+         std::ranges::any_of(row.options, [&](const LayerOption& option) { return option.old_keras == key; }) ||
+         key.ends_with("_regularizer") || key.ends_with("_constraint") || key.ends_with("_initializer");
 }
 
 // Numbers of lists in lists, in order. Empty for a value that holds something else.
@@ -336,6 +358,14 @@ void KerasOptionReader::require_last_axis(std::string_view key, const Json& valu
 void KerasOptionReader::require(std::string_view key, const Json& expected) const {
   const Json& value = member(config_, key);
   if (!is_missing(value) && value != expected) refuse_option(key);
+}
+
+void KerasOptionReader::refuse_unknown(const LayerRow& row) const {
+  for (const auto& item : config_.items()) {
+    const std::string& key = item.key();
+    if (is_missing(item.value()) || item.value() == false || is_known(row, key)) continue;
+    refuse_option(key);
+  }
 }
 
 std::size_t KerasOptionReader::rank() const {

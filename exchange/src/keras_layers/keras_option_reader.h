@@ -25,6 +25,8 @@ class KerasOptionReader {
 
   // Fails unless the option is missing or has the value.
   void require(std::string_view key, const Json& expected) const;
+  // Fails for an option that nobody knows, unless it is off: null, false or an empty list.
+  void refuse_unknown(const LayerRow& row) const;
   // Keras counts the axis of samples, Holdfast does not.
   std::int64_t axis(std::string_view key, std::int64_t otherwise) const;
   // The number of axes of the first input.

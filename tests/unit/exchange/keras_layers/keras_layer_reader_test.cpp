@@ -203,7 +203,7 @@ TEST(KerasLayerReader, ReadsListsOfRescaling) {
 TEST(KerasLayerReader, HasTheInitializersOfNormalizations) {
   for (const char* class_name : {"BatchNormalization", "LayerNormalization", "GroupNormalization"}) {
     const FoundSteps found =
-        steps_of(class_name, R"({"groups": 1, "gamma_initializer": "zeros", "beta_initializer": "zeros"})");
+        steps_of(class_name, R"({"gamma_initializer": "zeros", "beta_initializer": "zeros"})", {SampleShape{9, 8, 32}});
     EXPECT_THAT(found.notes, IsEmpty());
     EXPECT_EQ(found.steps[0].config["gamma_initializer"], "zeros");
     EXPECT_FALSE(found.steps[0].config.contains("beta_initializer")) << "it is the default";
@@ -437,6 +437,29 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
     EXPECT_THAT(error, HasSubstr("its layer \"net/x\" (\"" + std::string(class_name))) << config;
     EXPECT_THAT(error, HasSubstr("has the option")) << config;
   }
+}
+
+// A later Keras may have it, an older one had it, or somebody's class has the name of one of Keras's.
+TEST(KerasLayerReader, RefusesOptionsThatNobodyKnows) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"Dense", R"({"units": 3, "sparsity": 0.5})"},
+      {"BatchNormalization", R"({"virtual_batch_size": 8})"},
+      // Keras 1 could take the moments of each sample.
+      {"BatchNormalization", R"({"mode": 1})"},
+      // Keras 2 had it as an option of the layer.
+      {"Attention", R"({"causal": true})"},
+      {"UpSampling1D", R"({"size": 2, "data_format": "channels_first"})"},
+      {"Bidirectional", R"({"merge_mode": "sum", "depth": 2, "layer": {"class_name": "GRU", "config": {"units": 3}}})"},
+      {"Bidirectional", R"({"merge_mode": "sum", "layer": {"class_name": "GRU", "config": {"units": 3, "depth": 2}}})"},
+  };
+  for (const auto& [class_name, config] : cases) {
+    const std::string error = error_of([&, class_name = class_name, config = config] {
+      steps_of(class_name, config, {SampleShape{9, 8}});
+    });
+    EXPECT_THAT(error, HasSubstr("has the option")) << class_name << config;
+  }
+  const auto off = R"({"units": 3, "sparsity": null, "is_sparse": false, "axes": [], "seed": 7, "lora_alpha": 2})";
+  EXPECT_THAT(step_lines(steps_of("Dense", off)), ElementsAre(HasSubstr(R"("units":3)")));
 }
 
 TEST(KerasLayerReader, RefusesAnUnknownClassWithAListOfThoseItKnows) {

@@ -38,7 +38,9 @@ std::size_t growth_of_child(const std::function<void()>& warm_up, const std::fun
   if (child == 0) {
     // On a thread of its own: OpenMP's threads of the parent are not copied.
     std::thread([&] {
-      ::mallopt(M_ARENA_MAX, 1);
+      // Large arrays come from the kernel and go back to it. By default freed ones stay resident in the arena that this
+      // thread happens to take, and those of the warm-up would serve the work.
+      ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
       // A page of 2 MiB is resident as a whole, and whether there is one depends on what else runs.
       ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
       warm_up();

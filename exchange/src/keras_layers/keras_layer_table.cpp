@@ -91,6 +91,11 @@ LayerRow convolution(const KindName& name) {
           .has_data_format = true};
 }
 
+// Keras 2 wrote the options of a convolution for the kinds that are made of one.
+std::vector<LayerRequirement> without_groups() {
+  return {{"groups", "1"}};
+}
+
 LayerRow transposed_convolution(const KindName& name) {
   return {.kind = name.kind,
           .keras = name.kind,
@@ -99,6 +104,7 @@ LayerRow transposed_convolution(const KindName& name) {
                              windows(padding, true),
                              {{"output_padding", optional_counts, "null"}},
                              limited_kernel()}),
+          .requirements = without_groups(),
           .has_data_format = true};
 }
 
@@ -116,6 +122,7 @@ LayerRow depthwise_convolution(const KindName& name) {
           .keras = name.kind,
           .positions = name.positions,
           .options = depthwise(),
+          .requirements = without_groups(),
           .has_data_format = true};
 }
 
@@ -126,6 +133,7 @@ LayerRow separable_convolution(const KindName& name) {
           .options = joined({{{"filters", count}, {"pointwise_initializer", initializer, kGlorot}},
                              depthwise(),
                              limits("pointwise_regularizer", "pointwise_constraint")}),
+          .requirements = without_groups(),
           .has_data_format = true};
 }
 
@@ -272,13 +280,13 @@ void append_normalizations(std::vector<LayerRow>& rows) {
   const Options of_batch =
       joined({left_out(scale_and_center), left_out({{"moving_mean_initializer", initializer, kZeros},
                                                     {"moving_variance_initializer", initializer, kOnes}})});
-  rows.push_back(
-      plain("BatchNormalization",
-            joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}},
-                    of_batch,
-                    gamma_and_beta()}),
-            // Batch renormalization, which Keras 2 had, computes something else in training, and so did modes of Keras 1.
-            {{"renorm", "false"}, {"mode", "0"}}));
+  rows.push_back(plain(
+      "BatchNormalization",
+      joined({{{"axis", last_axis, "-1"}, {"momentum", fraction, "0.99"}, {"epsilon", epsilon, "0.001"}},
+              of_batch,
+              gamma_and_beta()}),
+      // Batch renormalization, which Keras 2 had, computes something else in training, and so did modes of Keras 1.
+      {{"renorm", "false"}, {"mode", "0"}}));
   rows.push_back(plain(
       "LayerNormalization",
       joined(

@@ -449,6 +449,7 @@ TEST(KerasLayerReader, RefusesOptionsThatNobodyKnows) {
       // Keras 2 had it as an option of the layer.
       {"Attention", R"({"causal": true})"},
       {"UpSampling1D", R"({"size": 2, "data_format": "channels_first"})"},
+      {"DepthwiseConv1D", R"({"kernel_size": 2, "groups": 2})"},
       {"Bidirectional", R"({"merge_mode": "sum", "depth": 2, "layer": {"class_name": "GRU", "config": {"units": 3}}})"},
       {"Bidirectional", R"({"merge_mode": "sum", "layer": {"class_name": "GRU", "config": {"units": 3, "depth": 2}}})"},
   };
@@ -460,6 +461,24 @@ TEST(KerasLayerReader, RefusesOptionsThatNobodyKnows) {
   }
   const auto off = R"({"units": 3, "sparsity": null, "is_sparse": false, "axes": [], "seed": 7, "lora_alpha": 2})";
   EXPECT_THAT(step_lines(steps_of("Dense", off)), ElementsAre(HasSubstr(R"("units":3)")));
+}
+
+TEST(KerasLayerReader, TakesWhatKeras2WroteBesides) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"DepthwiseConv2D", R"({"kernel_size": [3, 3], "groups": 1, "depth_multiplier": 1, "dilation_rate": [1, 1]})"},
+      {"SeparableConv2D", R"({"filters": 3, "kernel_size": [3, 3], "groups": 1, "kernel_initializer": "zeros"})"},
+      {"Conv2DTranspose", R"({"filters": 3, "kernel_size": [3, 3], "groups": 1, "activity_regularizer": null})"},
+      {"Embedding", R"({"input_dim": 9, "output_dim": 2, "input_length": 4, "batch_input_shape": [null, 4]})"},
+      {"BatchNormalization", R"({"axis": [3], "mode": 0, "renorm": false, "fused": true, "virtual_batch_size": null})"},
+      {"Dropout", R"({"rate": 0.5, "noise_shape": null, "seed": 4})"},
+      {"LSTM", R"({"units": 3, "implementation": 2, "unroll": true, "stateful": false, "time_major": false})"},
+      {"Attention", R"({"use_scale": false, "causal": false, "dropout": 0.0})"},
+  };
+  for (const auto& [class_name, config] : cases) {
+    const bool is_sequence = class_name == std::string("LSTM");
+    const SampleShape input = is_sequence ? SampleShape{9, 8} : SampleShape{9, 8, 2};
+    EXPECT_EQ(steps_of(class_name, config, {input}).steps.size(), 1U) << class_name;
+  }
 }
 
 TEST(KerasLayerReader, RefusesAnUnknownClassWithAListOfThoseItKnows) {

@@ -4,6 +4,20 @@
 #
 # CMake chooses a compiler for each project, and reads these variables in each folder.
 
+# How clang takes headers that were precompiled, in the same words whatever the compiler of the libraries is. The compiler
+# cache serves an object to a build that asks for it in the same words.
+macro(holdfast_precompile_with_clang)
+  set(CMAKE_PCH_EXTENSION .pch)
+  set(CMAKE_PCH_PROLOGUE "#pragma clang system_header")
+  set(CMAKE_CXX_COMPILE_OPTIONS_INVALID_PCH)
+  set(CMAKE_CXX_COMPILE_OPTIONS_INSTANTIATE_TEMPLATES_PCH -fpch-instantiate-templates)
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE>)
+  set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -Xclang -include -Xclang <PCH_HEADER> -x c++-header)
+endmacro()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  holdfast_precompile_with_clang()
+endif()
+
 set(HOLDFAST_LIBRARY_COMPILER ${CMAKE_CXX_COMPILER})
 set(HOLDFAST_LIBRARY_COMPILER_ID ${CMAKE_CXX_COMPILER_ID})
 option(HOLDFAST_TESTS_WITH_CLANG "Compile the tests with clang where it is found" ON)
@@ -30,8 +44,4 @@ endif()
 
 set(CMAKE_CXX_COMPILER ${HOLDFAST_CLANG})
 set(CMAKE_CXX_COMPILER_ID Clang)
-set(CMAKE_PCH_PROLOGUE "#pragma clang system_header")
-set(CMAKE_CXX_COMPILE_OPTIONS_INVALID_PCH)
-set(CMAKE_CXX_COMPILE_OPTIONS_INSTANTIATE_TEMPLATES_PCH -fpch-instantiate-templates)
-set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE> -Xclang -include -Xclang <PCH_HEADER>)
-set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -Xclang -include -Xclang <PCH_HEADER> -x c++-header)
+holdfast_precompile_with_clang()

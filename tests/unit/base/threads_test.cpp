@@ -1,4 +1,5 @@
 #include "holdfast/base/threads.h"
+#include "support/sanitizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +8,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
-
-#include "holdfast/base/sanitizers.h"
 
 namespace holdfast {
 namespace {
@@ -33,7 +32,7 @@ TEST(Threads, NameTheLimitsIfTheSystemRefuses) {
 
 // The standard library's exception says only "Resource temporarily unavailable", not what failed or why.
 TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndWhichLimitApplies) {
-  if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
+  if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto start_without_memory = [] {
     const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
     ::setrlimit(RLIMIT_AS, &limit);

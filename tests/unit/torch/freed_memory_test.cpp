@@ -1,4 +1,5 @@
 #include "freed_memory.h"
+#include "support/sanitizer.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -6,8 +7,6 @@
 
 #include <cstdlib>
 #include <vector>
-
-#include "holdfast/base/sanitizers.h"
 
 namespace holdfast::torch {
 namespace {
@@ -34,7 +33,7 @@ long pages_of_process() {
 }
 
 TEST(FreedMemory, IsUsedAgainByTheNextStep) {
-  if constexpr (kIsSanitized) GTEST_SKIP() << "sanitizers have allocators of their own";
+  if (runs_under_a_sanitizer()) GTEST_SKIP() << "sanitizers have allocators of their own";
   keep_freed_memory();
   imitate_step();
 

@@ -27,9 +27,9 @@
 #include "faults/fault_kinds.h"
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/sanitizers.h"
 #include "holdfast/base/shared_memory.h"
 #include "support/comes_true.h"
+#include "support/sanitizer.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -214,7 +214,7 @@ TEST_F(Strikes, OfAHangSleepWithoutEnd) {
 }
 
 TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToReportIt) {
-  if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
+  if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto strike = meeting("fault=oom");
   const int status = StruckChild([&] {
                        bool was_thrown = false;

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "detect/life_page.h"
-#include "holdfast/base/sanitizers.h"
 #include "process/crash_reader.h"
+#include "support/sanitizer.h"
 
 namespace holdfast::recovery {
 
@@ -94,7 +94,7 @@ Death death_of(
 class CrashHandlerTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (kIsSanitized) GTEST_SKIP() << "a sanitizer has handlers of its own";
+    if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer has handlers of its own";
   }
 };
 

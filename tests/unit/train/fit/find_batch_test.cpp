@@ -7,8 +7,8 @@
 #include <fstream>
 #include <mutex>
 
-#include "holdfast/base/sanitizers.h"
 #include "holdfast/train/training_memory.h"
+#include "support/sanitizer.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "unit/train/support/small_training.h"
@@ -53,7 +53,7 @@ TEST(FindBatch, FindsTheLargestWhosePlanStaysWithinTheLimit) {
   EXPECT_GT(found.batch, 200);
   EXPECT_LE(found.planned_bytes, options.memory_bytes);
   EXPECT_FALSE(found.was_recorded);
-  if (!kIsSanitized) {
+  if (!runs_under_a_sanitizer()) {
     EXPECT_GT(found.tried_bytes, 0U);
     EXPECT_LE(found.tried_bytes, options.memory_bytes);
   }
@@ -94,7 +94,7 @@ TEST(FindBatch, CountsAveragesKeptWeightsAndAccumulatedBatches) {
 }
 
 TEST(FindBatch, IsMadeSmallerWhereATrialDoesNotFit) {
-  if (kIsSanitized) GTEST_SKIP() << "without a limit for the address space there is no trial";
+  if (runs_under_a_sanitizer()) GTEST_SKIP() << "without a limit for the address space there is no trial";
   // The plan knows nothing of what a map() takes.
   const Dataset greedy = wide_data().map(Shape{8}, [](std::span<const float> from, std::span<float> to, Random&) {
     static std::vector<std::vector<float>> kept;

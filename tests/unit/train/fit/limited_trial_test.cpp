@@ -7,7 +7,7 @@
 
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
-#include "holdfast/base/sanitizers.h"
+#include "support/sanitizer.h"
 
 namespace holdfast {
 namespace {
@@ -23,7 +23,7 @@ void touch(std::uint64_t bytes) {
 class LimitedTrial : public testing::Test {
  protected:
   void SetUp() override {
-    if (kIsSanitized) GTEST_SKIP() << "sanitizers reserve more address space than a limit allows";
+    if (runs_under_a_sanitizer()) GTEST_SKIP() << "sanitizers reserve more address space than a limit allows";
   }
 };
 

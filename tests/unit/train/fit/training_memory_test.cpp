@@ -15,8 +15,8 @@
 #include <optional>
 #include <thread>
 
-#include "holdfast/base/sanitizers.h"
 #include "holdfast/holdfast.h"
+#include "support/sanitizer.h"
 
 namespace holdfast {
 namespace {
@@ -92,7 +92,7 @@ Dataset batches_for_fit(const TrainedKind& kind, const MeasuredFit& training) {
 }
 
 void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& training) {
-  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory of its own";
+  if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer takes memory of its own";
   const Dataset data = batches_for_fit(kind, training);
   const Dataset few = batches_for_fit(kind, {.batch = training.shards, .prefetch = training.prefetch});
   const auto train = [&](const Dataset& batches, std::int64_t accumulate, std::vector<CallbackHandle> callbacks) {

@@ -19,9 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Appends the program's output until the program closes it. Returns false when `until` comes first.
-bool collect(int descriptor, Clock::time_point until, std::string& output) {
-  for (;;) {
+// Appends the program's output until the program closes it, or `text` is in it. Returns false when `until` comes first.
+bool collect(int descriptor, Clock::time_point until, std::string& output, const std::string& text = {}) {
+  while (text.empty() || output.find(text) == std::string::npos) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) return false;
     pollfd poll_descriptor{descriptor, POLLIN, 0};
@@ -31,6 +31,7 @@ bool collect(int descriptor, Clock::time_point until, std::string& output) {
     if (bytes <= 0) return true;
     output.append(buffer, static_cast<std::size_t>(bytes));
   }
+  return true;
 }
 
 // Blocks until the process has ended. Returns false when `until` comes first.
@@ -85,10 +86,15 @@ void RunningProgram::close_output() {
   ::close(std::exchange(output_, -1));
 }
 
+bool RunningProgram::writes(const std::string& text, std::chrono::seconds limit) {
+  return collect(output_, Clock::now() + limit, collected_, text) && collected_.find(text) != std::string::npos;
+}
+
 ProgramResult RunningProgram::wait(std::chrono::seconds limit) {
   ProgramResult result;
   const Clock::time_point until = Clock::now() + limit;
-  result.timed_out = output_ < 0 ? !is_over(pid_, until) : !collect(output_, until, result.output);
+  result.timed_out = output_ < 0 ? !is_over(pid_, until) : !collect(output_, until, collected_);
+  result.output = std::move(collected_);
   if (result.timed_out) ::kill(-pid_, SIGKILL);
   int status = 0;
   ::waitpid(pid_, &status, 0);

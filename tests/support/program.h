@@ -32,12 +32,15 @@ class RunningProgram {
   void signal(int number) const;
   // Stops reading the output: the next write of the program fails.
   void close_output();
+  // Reads the output until `text` is in it. False when the output ends before, or after the time limit.
+  bool writes(const std::string& text, std::chrono::seconds limit = std::chrono::seconds(120));
   // Waits for the end of the program, and kills it after the time limit.
   ProgramResult wait(std::chrono::seconds limit = std::chrono::seconds(120));
 
  private:
   int pid_ = -1;
   int output_ = -1;
+  std::string collected_;  // of the output, until now
   bool is_reaped_ = false;
 };
 

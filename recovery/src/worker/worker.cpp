@@ -193,12 +193,22 @@ struct Worker::Connection {
 
   // Peers may take long. The phase shows that it is not this replica that hangs.
   template <typename Condition>
-  void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline) {
+  void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline,
+                      const LongWait& long_wait = {}) {
     // The phase before the wait comes back after it, so that the time of both is counted where it belongs.
     const Phase phase = page.phase;
     const std::int64_t step = page.step;
     enter(Phase::waiting_for_peers, step);
     std::unique_lock guard(mutex);
+    if (long_wait.then) {
+      const Deadline first = std::min(deadline, Deadline::after(long_wait.after));
+      if (!has_changed.wait_until(guard, first.moment(), condition)) {
+        // It may ask the watchdog for something, whose answer needs the mutex.
+        guard.unlock();
+        long_wait.then();
+        guard.lock();
+      }
+    }
     const bool is_met = has_changed.wait_until(guard, deadline.moment(), condition);
     enter(phase, step);
     if (!is_met) throw Error(ErrorCode::deadline_exceeded, what + " took longer than it may");
@@ -247,8 +257,8 @@ struct Worker::Connection {
     if (!is_silent()) page.enter(phase, step);
   }
 
-  void wait_for_welcome(Deadline deadline) {
-    wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
+  void wait_for_welcome(Deadline deadline, const LongWait& long_wait) {
+    wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline, long_wait);
     const std::scoped_lock guard(mutex);
     member = welcome->body.get<Welcome>();
     // A request to regroup names its generation. One that comes late is about an ended generation and is not met.
@@ -408,7 +418,7 @@ Worker::Worker(std::unique_ptr<Connection> connection) : connection_(std::move(c
 
 Worker::~Worker() = default;
 
-void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
+void Worker::enter_generation(Deadline deadline, std::int64_t state_step, const LongWait& long_wait) {
   const int left = generation();
   connection_->forget_arenas();
   // Until it enters a step again, no step is blamed for its death.
@@ -420,7 +430,7 @@ void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   } else {
     connection_->send({{"kind", kCheckedIn}, {"generation", left}, {"step", state_step}});
   }
-  connection_->wait_for_welcome(deadline);
+  connection_->wait_for_welcome(deadline, long_wait);
 }
 
 int Worker::rank() const {

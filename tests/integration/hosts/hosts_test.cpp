@@ -291,6 +291,28 @@ TEST_F(TwoHostsWithoutAHead, SaveWhatIsLeftWhenTheyAreAskedToLeave) {
   expect_that_the_second_host_saves();
 }
 
+// The newest state is in the process that waits, and in no memory of its agent until it has waited for a while.
+TEST_F(TwoHosts, KeepTheNewestStateOfAProcessThatWaitsForALostHead) {
+  digits_ = {{"--memory-snapshot-every", "100000"}, {"--save-every", "0"}};
+  start_both(
+      {"--replicas", "1", "--head-timeout", "300", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
+  wait_for_fault();
+  kill_host(0);
+
+  EXPECT_TRUE(hosts_[1]->writes("the state of step 10 is kept in memory"));
+  hosts_[1]->signal(SIGTERM);
+
+  const ProgramResult second = end_of(1);
+  EXPECT_EQ(second.exit_code, 75) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("savepoint-0000000010.h5"));
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  ASSERT_EQ(events("resumed").size(), 2U);
+  EXPECT_EQ(events("resumed").front().at("details").at("step"), 10);
+}
+
 // The shared folder takes no line of the journal from the first one on. The second host leaves when the run is over,
 // for which it must not wait for the journal.
 TEST_F(TwoHosts, TrainWhileTheJournalCannotBeWritten) {

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,7 +59,14 @@ class Worker {
   // call reports that the process has left its generation, keeps its state, and waits for the next one. It throws
   // Error{deadline_exceeded} when no generation begins by then. `state_step` is the step of the whole state that the
   // process brings along, -1 without one.
-  void enter_generation(Deadline deadline, std::int64_t state_step = -1);
+  //
+  // `long_wait` is for what a process does when no generation begins for a while, as when the head of several hosts is
+  // lost: keep its state where it outlives the process. The new generation waits for it.
+  struct LongWait {
+    std::chrono::milliseconds after{};  // from the call on
+    std::function<void()> then{};       // called once at most, by the calling thread; empty: nothing
+  };
+  void enter_generation(Deadline deadline, std::int64_t state_step = -1, const LongWait& long_wait = {});
 
   // The rank in the generation. Before the first one it is the rank that this process was started for; that of a spare
   // is at least size().

@@ -78,8 +78,10 @@ struct Replica::Context {
   std::unique_ptr<FileSystem> saving_files;
   std::shared_ptr<SavingWatch> saving_watch;
   // Blocks until this process is part of a new generation, and sets the first members above for it. `state_step` is the
-  // step of the state that the process brings along, or -1.
-  std::function<void(std::int64_t state_step)> enter_generation = [](std::int64_t) {};
+  // step of the state that the process brings along, or -1. `keep_state` is called where the wait may end without
+  // another generation; it keeps that state in memory that outlives the process.
+  std::function<void(std::int64_t state_step, const std::function<void()>& keep_state)> enter_generation =
+      [](std::int64_t, const std::function<void()>&) {};
   // Makes the communicator of each generation, with a deadline of collective_timeout.
   std::shared_ptr<Meeting> meeting;
   std::string results;  // results_text() of the finished calls of all Trainers; empty before the first one

@@ -98,7 +98,8 @@ void Generation::enter() {
       // The watchdog learns whether this process has a state, and from which step. It never sees the state itself.
       // The next Trainer of a run begins in the generation of the one before.
       if (!std::exchange(context.is_in_generation, false)) {
-        context.enter_generation(has_state_ ? training_.state.step : -1);
+        context.enter_generation(has_state_ ? training_.state.step : -1,
+                                 [this] { memory_saver_.keep_while_waiting(); });
       }
       has_entered_ = true;
       // A spare, or a rank that was cut off from others in the last call, may learn only here that they have gone on.

@@ -20,12 +20,19 @@ class MemorySaver {
   bool is_due();
   // All ranks: compares their states; rank 0 keeps a copy, and on CPUs one rank of each other host does.
   void keep();
+  // A rank that keep() writes for, and that has left its generation: keeps a copy of its state, which it alone has. A
+  // failure is a warning, and the copy before stays. For states on the host.
+  void keep_while_waiting();
   // Waits for a copy that is on its way from a device. Rethrows its failure.
   void finish() { keeper_.finish(); }
 
  private:
+  bool keeps_for_a_host() const;
   void keep_hosts_state();
   void keep_devices_state();
+  // Returns the digest of the copy's arrays, if there is memory that outlives the process. It counts only where they
+  // have the digest `expected`.
+  std::optional<Digest> copy_to_memory(const StateImage& image, const Digest& expected);
   std::int64_t step_of_run() const;
 
   Training& training_;

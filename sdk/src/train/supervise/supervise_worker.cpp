@@ -29,6 +29,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kMemoryTimeout(30);
+// The next generation of several hosts usually begins in a tenth of it. Agents wait for a lost head many times as long.
+constexpr std::chrono::seconds kLongWait(1);
 constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
 
 // Longer than the watchdog needs to find the replica that hangs. The deadline of a collective is the last resort,
@@ -242,8 +244,12 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
     moved.workers = is_device ? 1 : std::max(1, cores / layout.ranks_of(host) / moved.threads_per_shard);
   };
   move(*context);
-  context->enter_generation = [&worker, move, own, &moved = *context](std::int64_t state_step) {
-    worker.enter_generation(Deadline::after(moved.collective_timeout), state_step);
+  context->enter_generation = [&worker, move, own, &moved = *context](std::int64_t state_step,
+                                                                      const std::function<void()>& keep_state) {
+    // On a single host the watchdog begins the next generation, or ends the run with a savepoint of a member.
+    recovery::Worker::LongWait long_wait;
+    if (worker.has_fence() && state_step >= 0) long_wait = {.after = kLongWait, .then = keep_state};
+    worker.enter_generation(Deadline::after(moved.collective_timeout), state_step, long_wait);
     if (own) own->check();
     move(moved);
   };

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -201,8 +202,8 @@ struct Worker::Connection {
     enter(Phase::waiting_for_peers, step);
     std::unique_lock guard(mutex);
     if (long_wait.then) {
-      const Deadline first = std::min(deadline, Deadline::after(long_wait.after));
-      if (!has_changed.wait_until(guard, first.moment(), condition)) {
+      const auto first = std::min(deadline.moment(), Deadline::after(long_wait.after).moment());
+      if (!has_changed.wait_until(guard, first, condition)) {
         // It may ask the watchdog for something, whose answer needs the mutex.
         guard.unlock();
         long_wait.then();

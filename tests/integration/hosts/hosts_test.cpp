@@ -309,7 +309,7 @@ TEST_F(TwoHosts, KeepTheNewestStateOfAProcessThatWaitsForALostHead) {
   expect_finished(1);
   expect_finished(0);
   expect_the_bits_of_one_host();
-  ASSERT_EQ(events("resumed").size(), 2U);
+  ASSERT_EQ(events("resumed").size(), 1U);
   EXPECT_EQ(events("resumed").front().at("details").at("step"), 10);
 }
 

@@ -63,8 +63,8 @@ class Worker {
   // `long_wait` is for what a process does when no generation begins for a while, as when the head of several hosts is
   // lost: keep its state where it outlives the process. The new generation waits for it.
   struct LongWait {
-    std::chrono::milliseconds after{};  // from the call on
-    std::function<void()> then{};       // called once at most, by the calling thread; empty: nothing
+    std::chrono::milliseconds after;  // from the call on
+    std::function<void()> then;       // called once at most, by the calling thread; empty: nothing
   };
   void enter_generation(Deadline deadline, std::int64_t state_step = -1, const LongWait& long_wait = {});
 

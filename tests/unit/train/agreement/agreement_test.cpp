@@ -150,7 +150,7 @@ struct SurvivingRun {
   void live(const std::shared_ptr<Replica::Context>& context, ThreadGroup& alone,
             const std::shared_future<void>& is_dead) {
     bool is_first = true;
-    context->enter_generation = [&, target = context.get()](std::int64_t step) {
+    context->enter_generation = [&, target = context.get()](std::int64_t step, const std::function<void()>&) {
       if (std::exchange(is_first, false)) return;
       step_brought = step;
       EXPECT_EQ(is_dead.wait_for(kPatience), std::future_status::ready);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/rank_threads.h"
+#include "support/temporary_folder.h"
 #include "train/state/snapshot.h"
 #include "unit/train/support/small_training.h"
 
@@ -113,10 +114,11 @@ TEST(MemorySaver, KeepsNoStateOfARankWhoseStateItsHostHasFromAnother) {
 TEST(MemorySaver, KeepsNoStateThatIsNotFiniteWhileItWaits) {
   WaitingRun run{.supervision = std::make_shared<Ending>(true)};
 
-  EXPECT_THROW(run.run(), Error);
+  run.run();
 
   EXPECT_THAT(run.steps_brought, testing::Contains(kStep));
-  EXPECT_TRUE(run.supervision->kept().empty());
+  // One of a later step is kept, after the replica has gone back and come past this one.
+  for (const Ending::Kept& kept : run.supervision->kept()) EXPECT_NE(kept.step, kStep);
 }
 
 TEST(MemorySaver, GoesOnWhereThereIsNoMemoryForTheStateWhileItWaits) {

@@ -54,18 +54,17 @@ class Worker {
   // Leaves in order, so that the watchdog does not take it for a death. The process should end soon after.
   ~Worker();
 
-  // Blocks until this process is part of a new generation. The first call reports that the process is ready to train.
-  // It ignores `deadline` and waits as long as the watchdog lives, because a spare waits until it is needed. A later
-  // call reports that the process has left its generation, keeps its state, and waits for the next one. It throws
-  // Error{deadline_exceeded} when no generation begins by then. `state_step` is the step of the whole state that the
-  // process brings along, -1 without one.
-  //
-  // `long_wait` is for what a process does when no generation begins for a while, as when the head of several hosts is
-  // lost: keep its state where it outlives the process. The new generation waits for it.
+  // What a process does when no generation begins for a while, as when the head of several hosts is lost: it keeps its
+  // state where it outlives the process.
   struct LongWait {
     std::chrono::milliseconds after;  // from the call on
     std::function<void()> then;       // called once at most, by the calling thread; empty: nothing
   };
+  // Blocks until this process is part of a new generation. The first call reports that the process is ready to train.
+  // It ignores `deadline` and waits as long as the watchdog lives, because a spare waits until it is needed. A later
+  // call reports that the process has left its generation, keeps its state, and waits for the next one. It throws
+  // Error{deadline_exceeded} when no generation begins by then. `state_step` is the step of the whole state that the
+  // process brings along, -1 without one. A generation that begins during `long_wait.then` waits for it.
   void enter_generation(Deadline deadline, std::int64_t state_step = -1, const LongWait& long_wait = {});
 
   // The rank in the generation. Before the first one it is the rank that this process was started for; that of a spare

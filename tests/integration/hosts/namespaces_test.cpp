@@ -24,7 +24,7 @@
 
 #include "holdfast/base/shared_memory.h"
 #include "integration/hosts/hosts_run.h"
-#include "support/host_networks.h"
+#include "support/hosts/host_networks.h"
 
 namespace holdfast {
 namespace {
@@ -92,7 +92,7 @@ class HostsInNamespaces : public HostsRun {
   // The host is back after its loss: it was killed, and starts again.
   void start_again(int host) { hosts_[host] = start(host, options_, preloading("libheld_faults.so")); }
 
-  // Of all ranks that wait at gates, or have waited.
+  // The marks of all ranks that wait at gates, or have waited.
   std::vector<std::string> marks() const {
     std::vector<std::string> found;
     if (!std::filesystem::exists(folder_ / "run/faults")) return found;

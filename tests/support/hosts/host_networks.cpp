@@ -1,7 +1,7 @@
 // A thread may leave the network namespace of its process. So threads that live for one command, and new processes that
 // enter a namespace before their program begins, are all it takes to be on another host.
 
-#include "support/host_networks.h"
+#include "support/hosts/host_networks.h"
 
 #include <fcntl.h>
 #include <sched.h>

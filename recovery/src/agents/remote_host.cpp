@@ -13,6 +13,9 @@
 
 namespace holdfast::recovery {
 
+// Beats that an agent may be late with what it sees. A host that is silent for longer may be cut off.
+constexpr int kLateBeats = 3;
+
 // A process of another host. Its host outlives it.
 class RemoteReplica final : public ReplicaProcess {
  public:
@@ -53,7 +56,8 @@ class RemoteReplica final : public ReplicaProcess {
   const int member_;
   const ReplicaStarter::Handlers handlers_;
   ProcessStatus status_{};
-  int pid_ = 0;  // until the agent has said that it runs
+  BootTime seen_at_ = boot_time_now();  // when the status came
+  int pid_ = 0;                         // until the agent has said that it runs
   std::time_t started_ = std::time(nullptr);
   bool has_joined_ = false;
   bool is_killed_ = false;
@@ -72,6 +76,7 @@ Heartbeat RemoteReplica::heartbeat(int member, std::uint64_t arrivals) const {
   Heartbeat heartbeat = status_.heartbeat;
   heartbeat.member = member;
   heartbeat.arrivals = arrivals;
+  heartbeat.is_current = boot_time_now() - seen_at_ <= kLateBeats * host_.times_.beat;
   return heartbeat;
 }
 
@@ -160,7 +165,10 @@ void RemoteHost::take(const nlohmann::json& message) {
   if (kind == kStatuses) {
     for (const nlohmann::json& status : message.at("statuses")) {
       ProcessStatus seen = parse_status(status);
-      if (const auto replica = find(seen.heartbeat.member)) replica->status_ = std::move(seen);
+      const auto replica = find(seen.heartbeat.member);
+      if (replica == nullptr) continue;
+      replica->status_ = std::move(seen);
+      replica->seen_at_ = boot_time_now();
     }
     return;
   }

@@ -42,6 +42,7 @@ std::optional<Hang> HangDetector::look(std::span<const Heartbeat> heartbeats, Mo
   const Watch* guilty_in_background = nullptr;
   // The longest stall is the cause. Replicas that wait for the hung one stand still for a shorter time.
   for (auto& [member, watch] : watches_) {
+    if (!watch.last.is_current) continue;
     if (guilty_in_background == nullptr && is_hung_in_background(watch)) guilty_in_background = &watch;
     if (watch.stall < kShortestSuspicion) continue;
     examine(watch, elapsed);
@@ -51,6 +52,13 @@ std::optional<Hang> HangDetector::look(std::span<const Heartbeat> heartbeats, Mo
   if (guilty == nullptr) guilty = hung_in_a_collective();
   if (guilty == nullptr) return std::nullopt;
   return hang_of(*guilty);
+}
+
+// Otherwise the one survivor that waited for a lost host, for seconds, would be the slowest of all.
+void HangDetector::excuse_waits() {
+  for (auto& [member, watch] : watches_) {
+    if (watch.last.phase == Phase::waiting_for_peers) watch.stall = Duration::zero();
+  }
 }
 
 // A look that comes late says more about this machine than about the replicas.
@@ -73,11 +81,12 @@ void HangDetector::observe(std::span<const Heartbeat> heartbeats, Duration elaps
   for (const Heartbeat& heartbeat : heartbeats) {
     const auto before = known.find(heartbeat.member);
     Watch watch(heartbeat);
+    const Duration counted = heartbeat.is_current ? elapsed : Duration::zero();
     if (before != known.end()) {
       const Heartbeat& last = before->second.last;
       if (std::tie(last.progress, last.arrivals) == std::tie(heartbeat.progress, heartbeat.arrivals)) {
         watch = before->second;
-        watch.stall += elapsed;
+        watch.stall += counted;
       }
       // The first step of a process takes longer than the others, so it is not recorded.
       if (last.steps > 0 && heartbeat.steps > last.steps && heartbeat.step_time >= last.step_time) {
@@ -88,7 +97,7 @@ void HangDetector::observe(std::span<const Heartbeat> heartbeats, Duration elaps
       watch.last = heartbeat;
       const bool is_at_the_same =
           heartbeat.background.number != 0 && heartbeat.background.number == last.background.number;
-      watch.background_stall = is_at_the_same ? before->second.background_stall + elapsed : Duration::zero();
+      watch.background_stall = is_at_the_same ? before->second.background_stall + counted : Duration::zero();
     }
     watches_.emplace(heartbeat.member, watch);
   }
@@ -150,7 +159,7 @@ HangDetector::Watch* HangDetector::hung_in_a_collective() {
   Duration stall = Duration::max();
   int equals = 0;
   for (auto& [member, watch] : watches_) {
-    if (watch.last.phase != Phase::waiting_for_peers) return nullptr;
+    if (watch.last.phase != Phase::waiting_for_peers || !watch.last.is_current) return nullptr;
     stall = std::min(stall, watch.stall);
     if (slowest == nullptr || place_of(watch.last) < place_of(slowest->last)) {
       slowest = &watch;

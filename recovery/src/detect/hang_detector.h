@@ -30,6 +30,7 @@ struct Heartbeat {
   std::uint64_t arrivals = 0;            // how often it signalled its arrival to its peers in collectives
   int rounds = 1;                        // of shards, one after the other in each step
   bool is_joining = false;               // it is on its way into its first generation
+  bool is_current = true;                // false: its host is silent, so it may have come further
   BackgroundHeartbeat background{};
 };
 
@@ -56,9 +57,15 @@ class HangDetector {
   // peers is not returned, unless it is stopped or its background work hangs. When all wait for each other, the result
   // is the one that has come least far, and after a longer time any of them.
   //
+  // No time counts while a heartbeat is not current, and its member is not returned: how long its host may be silent is
+  // decided elsewhere.
+  //
   // Each call counts at most kLongestLook as passed, so replicas of a machine that was asleep or busy do not look hung.
   // For a while after such a call, the limits are longer by the time that was not counted.
   std::optional<Hang> look(std::span<const Heartbeat> heartbeats, Moment now);
+
+  // The generation is over. Members that wait for their peers have as long to leave it as if they had just begun to.
+  void excuse_waits();
 
   static constexpr std::chrono::milliseconds kLongestLook{250};
   static constexpr std::chrono::seconds kMostDoubt{10};

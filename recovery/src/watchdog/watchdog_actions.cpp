@@ -34,6 +34,7 @@ void WatchdogLoop::perform(const Action& action) {
     case ActionKind::open_generation:
       return open_generation(action);
     case ActionKind::cancel_generation:
+      hang_detector_.excuse_waits();
       host_->cancel_generation();
       for (int host = 1; host < options_.hosts; ++host) agent_of_host(host).cancel_generation();
       return;

@@ -293,6 +293,31 @@ TEST_P(HostsInNamespacesThatLoseSome, TakeThemBackAndLoseNoStep) {
   EXPECT_THAT(why, HasSubstr(loss.how == How::killed ? "the connection was closed" : "did not answer"));
 }
 
+// Nothing is heard of its replicas, which is no sign that they hang. They live, and their state is used again.
+TEST_F(HostsInNamespaces, BlameNoReplicaOfOneThatIsCutOff) {
+  number_of_hosts_ = 2;
+  digits_ = {{"--epochs", "100000"}, {"--save-every", "0"}};
+  // Slow, so that its last sign of life comes from the midst of a step. The limit of a step is short by then.
+  start_all(
+      {"--replicas", "1", "--head-timeout", "300", "--inject", "rank=1,step=10,fault=slow,factor=100,count=100000"});
+  wait_for_fault();
+  ASSERT_TRUE(comes_true([this] {
+    return Json::parse(command({"status", "--json"})).at("members").at(1).at("step").get<int>() > 10;
+  }));
+
+  networks_->cut_off(1, HostNetworks::Cut::at_the_bridge);
+  wait_for("host_lost");
+
+  EXPECT_THAT(events("hang_detected"), IsEmpty());
+  networks_->heal(1, HostNetworks::Cut::at_the_bridge);
+  ASSERT_TRUE(comes_true([this] { return generations().size() == 3; }));
+  EXPECT_THAT(generations(), ElementsAre(2, 1, 2));
+  EXPECT_EQ(events("ready").size(), 2U) << "no process was started again";
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(end_of(0).exit_code, 75);
+  EXPECT_EQ(end_of(1).exit_code, 75);
+}
+
 // ---- The head's host is lost, and the others have the newest state
 
 class HostsInNamespacesWithoutAHead : public HostsInNamespaces {

@@ -314,6 +314,26 @@ TEST_F(ErringAgent, EndsAProcessOnce) {
   EXPECT_EQ(heard.status.code, 3);
 }
 
+// Its process may have come further. The host is not given up yet.
+TEST_F(ErringAgent, LeavesItsProcessesUnjudgedWhileItSaysNothingOfThem) {
+  become_present();
+  Heard heard;
+  const auto process = host(1).remote->start({.executable = "train", .member = 7}, heard.handlers());
+
+  run_until([&] { return !process->heartbeat(7, 0).is_current; }, "an old status");
+
+  EXPECT_TRUE(host(1).remote->is_there());
+}
+
+TEST_F(PlayedRemoteHosts, HaveProcessesOfWhichMuchIsHeard) {
+  Heard heard;
+  const auto process = start(1, 7, heard);
+  host(1).played(7).heartbeat = {.step = 12};
+  run_until([&] { return process->step() == 12; }, "the status");
+
+  run_until([&] { return process->heartbeat(7, 0).is_current; }, "a status of this moment");
+}
+
 // The old connection may look open here for long, as after a change of its address.
 TEST_F(ErringAgent, IsReplacedByOneThatDialsForTheSameHost) {
   become_present();

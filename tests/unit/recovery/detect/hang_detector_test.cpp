@@ -274,6 +274,54 @@ TEST_F(HangDetectorTest, LetsPeersWaitForAReplicaThatMakesProgress) {
   }
 }
 
+// Its host may be cut off. Whether it is, is for others to say.
+TEST_F(HangDetectorTest, CountsNoTimeInWhichNothingIsHeardOfAReplica) {
+  train(20);
+  std::vector<Heartbeat> heartbeats{at(Phase::waiting_for_peers, 0), at(Phase::computing, 1)};
+  look_for(1300ms, heartbeats);
+
+  heartbeats[1].is_current = false;
+  const std::optional<Hang> while_silent = look_for(5min, heartbeats);
+  heartbeats[1].is_current = true;
+  const std::optional<Hang> when_heard_again = look_after(100ms, heartbeats);
+
+  EXPECT_FALSE(while_silent.has_value());
+  ASSERT_TRUE(when_heard_again.has_value());
+  EXPECT_THAT(when_heard_again->what, HasSubstr("no progress for 1.4 s"));
+}
+
+TEST_F(HangDetectorTest, BlamesNobodyInACollectiveWhileNothingIsHeardOfAReplica) {
+  train(20);
+  std::vector<Heartbeat> heartbeats{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1)};
+  heartbeats[0].arrivals = 1;
+  heartbeats[1].is_current = false;
+
+  EXPECT_FALSE(look_for(5min, heartbeats).has_value());
+}
+
+// Peers of a lost host have waited for it until it was given up.
+TEST_F(HangDetectorTest, GivesThoseThatWaitedTimeToLeaveTheirGeneration) {
+  train(20);
+  const std::vector<Heartbeat> survivor{at(Phase::waiting_for_peers, 0)};
+  look_for(5s, {survivor[0], at(Phase::saving, 1)});
+
+  detector_.excuse_waits();
+
+  EXPECT_FALSE(look_for(1300ms, survivor).has_value());
+  EXPECT_TRUE(look_for(100ms, survivor).has_value());
+}
+
+TEST_F(HangDetectorTest, ExcusesNobodyWhoDoesNotWait) {
+  train(20);
+  look_for(1300ms, {at(Phase::waiting_for_peers, 0), at(Phase::computing, 1)});
+
+  detector_.excuse_waits();
+
+  const std::optional<Hang> hang = look_after(100ms, {at(Phase::waiting_for_peers, 0), at(Phase::computing, 1)});
+  ASSERT_TRUE(hang.has_value());
+  EXPECT_EQ(hang->member, 1);
+}
+
 TEST_F(HangDetectorTest, NamesTheReplicaThatHasHungLongest) {
   look_for(10s, {{.member = 0, .progress = 1, .phase = Phase::saving}, {.member = 1, .phase = Phase::saving}});
 

@@ -1,10 +1,10 @@
-// The training that bench/recovery kills and bench/slow_replica slows down: 100 MB of state (8.7 million parameters
-// with Adam), in steps that cost as little as possible for such a model. It writes a line for each step that a process
-// has committed.
+// The training that bench/recovery and bench/hosts kill and bench/slow_replica slows down: 100 MB of state (8.7 million
+// parameters with Adam), in steps that cost as little as possible for such a model. It writes a line for each step that
+// a process has committed.
 //
 //   recovery_program --folder DIR [--replicas 4] [--spares 0] [--when-lost wait] [--recover-from survivors]
 //                    [--save-every 0] [--width 2048] [--alone] [--batch 16] [--shards 4] [--when-slow report]
-//                    [--inject FAULT]
+//                    [--memory-snapshot-every 0] [--inject FAULT]
 //
 // The state grows with the square of the width: it is 1 GB with 8192.
 //
@@ -44,6 +44,7 @@ struct Arguments {
   std::string when_lost = "wait";
   std::string recover_from = "survivors";
   std::int64_t save_every = 0;
+  std::int64_t memory_snapshot_every = 0;
   std::int64_t width = 2048;
   std::int64_t batch = 16;
   int shards = 4;
@@ -125,6 +126,7 @@ SuperviseOptions run_of(const Arguments& arguments) {
                        // The benchmark kills replicas hundreds of times.
                        .max_restarts = std::numeric_limits<int>::max(),
                        .faults = arguments.faults},
+          .memory_snapshot_every = arguments.memory_snapshot_every,
           .run_directory = arguments.folder + "/run",
           .seed = 1,
           .shards = arguments.shards};
@@ -142,6 +144,9 @@ int main(int argc, char** argv) {
   app.add_option("--recover-from", arguments.recover_from, "survivors or savepoint")
       ->check(CLI::IsMember({"survivors", "savepoint"}));
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: none");
+  app.add_option(
+      "--memory-snapshot-every", arguments.memory_snapshot_every,
+      "steps between copies of the state into the watchdog's memory; 0: as often as it costs almost nothing");
   app.add_option("--width", arguments.width, "width of the first two hidden layers")->check(CLI::Range(16, 65536));
   app.add_option("--batch", arguments.batch, "samples a step");
   app.add_option("--shards", arguments.shards, "number of parts of each batch");

@@ -5,142 +5,31 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "resilience/digits_run.h"
-#include "support/comes_true.h"
-#include "support/free_port.h"
-#include "support/program.h"
+#include "integration/hosts/hosts_run.h"
 
 namespace holdfast {
 namespace {
 
-using Json = nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-class TwoHosts : public ::testing::Test {
+class TwoHosts : public HostsRun {
  protected:
-  TwoHosts() {
-    std::ofstream(folder_ / "secret") << std::string(64, '5');
-    std::filesystem::permissions(folder_ / "secret", std::filesystem::perms::owner_read);
+  TwoHosts() : HostsRun("127.0.0.2") {}
+
+  std::unique_ptr<RunningProgram> start_program(int, const std::string& path,
+                                                const std::vector<std::string>& arguments) const override {
+    return std::make_unique<RunningProgram>(path, arguments);
   }
 
-  // What it takes to understand a failed test.
-  void TearDown() override {
-    if (!HasFailure()) return;
-    for (const auto& [host, program] : hosts_) program->signal(SIGTERM);
-    while (!hosts_.empty()) end_of(hosts_.begin()->first);
-    for (const auto& [host, result] : ended_) {
-      ADD_FAILURE() << "host " << host << " ended with " << result.exit_code << " and wrote:\n" << result.output;
-    }
-    const std::string journal = folder_ / "run/journal.jsonl";
-    if (std::filesystem::exists(journal)) ADD_FAILURE() << "the journal:\n" << read_file(journal);
-  }
-
-  // `holdfast run` on a host, with variables of the environment.
-  std::unique_ptr<RunningProgram> start(int host, const std::vector<std::string>& options = {},
-                                        const std::vector<std::string>& variables = {}) const {
-    std::vector<std::string> all = options;
-    if (std::find(all.begin(), all.end(), "--head-timeout") == all.end()) {
-      all.insert(all.end(), {"--head-timeout", "1"});
-    }
-    return start_command(host, {"run"}, all, variables);
-  }
-
-  // `holdfast doctor --hosts` on a host.
-  std::unique_ptr<RunningProgram> start_doctor(int host, const std::vector<std::string>& options = {}) const {
-    return start_command(host, {"doctor", "--hosts"}, options, {});
-  }
-
-  std::unique_ptr<RunningProgram> start_command(int host, const std::vector<std::string>& command,
-                                                const std::vector<std::string>& options,
-                                                const std::vector<std::string>& variables) const {
-    std::vector<std::string> all = variables;
-    all.push_back(built_program("holdfast"));
-    all.insert(all.end(), command.begin(), command.end());
-    all.insert(all.end(), {"--run-dir", folder_ / "run", "--nnodes", "2", "--node-rank", std::to_string(host), "--head",
-                           "127.0.0.2:" + std::to_string(port_), "--secret", folder_ / "secret"});
-    all.insert(all.end(), options.begin(), options.end());
-    all.insert(all.end(), {"--", built_program("digits")});
-    const std::vector<std::string> digits = digits_arguments({.options = digits_}, folder_);
-    all.insert(all.end(), digits.begin(), digits.end());
-    return std::make_unique<RunningProgram>("/usr/bin/env", all);
-  }
-
-  void start_both(const std::vector<std::string>& options = {"--replicas", "1"}) {
-    for (int host = 0; host < 2; ++host) hosts_[host] = start(host, options);
-  }
-
-  // Waits for the end of what runs on a host.
-  ProgramResult end_of(int host) {
-    ended_[host] = hosts_.at(host)->wait();
-    hosts_.erase(host);
-    return ended_[host];
-  }
-
-  // All of a host: its agent, and with that its processes.
-  void kill_host(int host) {
-    hosts_[host]->signal(SIGKILL);
-    EXPECT_EQ(end_of(host).exit_code, 128 + SIGKILL);
-  }
-
-  void expect_finished(int host) {
-    const ProgramResult result = end_of(host);
-    EXPECT_EQ(result.exit_code, 0) << "host " << host << ":\n" << result.output;
-  }
-
-  void expect_the_bits_of_one_host() const { EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest()); }
-
-  std::vector<Json> events(const std::string& name) const {
-    std::vector<Json> found;
-    if (!std::filesystem::exists(folder_ / "run/journal.jsonl")) return found;
-    for (const Json& line : journal_of(folder_)) {
-      if (line.at("event") == name) found.push_back(line);
-    }
-    return found;
-  }
-
-  // The numbers of members of all generations, oldest first.
-  std::vector<std::size_t> generations() const {
-    std::vector<std::size_t> sizes;
-    if (!std::filesystem::exists(folder_ / "run/journal.jsonl")) return sizes;
-    for (const Json& line : journal_of(folder_)) {
-      for (const Json& action : line.value("actions", Json::array())) {
-        if (action.at("action") == "open_generation") sizes.push_back(action.at("members").size());
-      }
-    }
-    return sizes;
-  }
-
-  // What `holdfast SUBCOMMAND... RUN MORE...` writes.
-  std::string command(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) const {
-    arguments.push_back(folder_ / "run");
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const ProgramResult result = run_program(built_program("holdfast"), arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.output;
-    return result.output;
-  }
-
-  // A fault leaves a mark when it strikes.
-  void wait_for_fault() const {
-    ASSERT_TRUE(comes_true([this] { return std::filesystem::exists(folder_ / "run/faults"); }));
-  }
-
-  const TemporaryFolder folder_;
-  const int port_ = free_port();
-  std::map<std::string, std::string> digits_{};  // options of the program
-  std::map<int, std::unique_ptr<RunningProgram>> hosts_;
-  std::map<int, ProgramResult> ended_;
+  // The agent takes its processes along.
+  void kill_processes(int host) override { hosts_[host]->signal(SIGKILL); }
 };
 
 class TwoHostsWith : public TwoHosts, public ::testing::WithParamInterface<int> {};
@@ -148,7 +37,7 @@ class TwoHostsWith : public TwoHosts, public ::testing::WithParamInterface<int> 
 INSTANTIATE_TEST_SUITE_P(Replicas, TwoHostsWith, ::testing::Values(1, 2));
 
 TEST_P(TwoHostsWith, TrainToTheBitsOfOneHost) {
-  start_both({"--replicas", std::to_string(GetParam())});
+  start_all({"--replicas", std::to_string(GetParam())});
 
   expect_finished(1);
   expect_finished(0);
@@ -157,7 +46,7 @@ TEST_P(TwoHostsWith, TrainToTheBitsOfOneHost) {
 }
 
 TEST_F(TwoHosts, GoOnWhenAReplicaOfTheSecondHostIsKilled) {
-  start_both({"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"});
+  start_all({"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"});
 
   expect_finished(1);
   expect_finished(0);
@@ -166,7 +55,7 @@ TEST_F(TwoHosts, GoOnWhenAReplicaOfTheSecondHostIsKilled) {
 }
 
 TEST_F(TwoHosts, GoOnWhenAReplicaOfTheFirstHostIsKilled) {
-  start_both({"--replicas", "2", "--inject", "rank=0,step=10,fault=kill"});
+  start_all({"--replicas", "2", "--inject", "rank=0,step=10,fault=kill"});
 
   expect_finished(1);
   expect_finished(0);
@@ -176,7 +65,7 @@ TEST_F(TwoHosts, GoOnWhenAReplicaOfTheFirstHostIsKilled) {
 
 // It is killed in the middle of a step, in which its replica hangs.
 TEST_F(TwoHosts, GoOnWithoutTheSecondHostWhenAllOfItIsKilled) {
-  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang"});
+  start_all({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang"});
   wait_for_fault();
 
   kill_host(1);
@@ -190,8 +79,8 @@ TEST_F(TwoHosts, GoOnWithoutTheSecondHostWhenAllOfItIsKilled) {
 // The first host is slow until the second one is back, so that there is something left to do.
 TEST_F(TwoHosts, GoOnTogetherWhenTheSecondHostComesBack) {
   digits_ = {{"--epochs", "40"}};
-  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang", "--inject",
-              "rank=0,step=11,fault=slow,factor=100,count=100000"});
+  start_all({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang", "--inject",
+             "rank=0,step=11,fault=slow,factor=100,count=100000"});
   wait_for_fault();
   kill_host(1);
   ASSERT_TRUE(comes_true([this] { return generations().size() >= 2; }));
@@ -209,8 +98,8 @@ TEST_F(TwoHosts, GoOnTogetherWhenTheSecondHostComesBack) {
 // The same course as above, as the command shows it.
 TEST_F(TwoHosts, AreNamedByStatusAndReport) {
   digits_ = {{"--epochs", "40"}};
-  start_both({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang", "--inject",
-              "rank=0,step=11,fault=slow,factor=100,count=100000"});
+  start_all({"--replicas", "1", "--hang-after", "300", "--inject", "rank=1,step=10,fault=hang", "--inject",
+             "rank=0,step=11,fault=slow,factor=100,count=100000"});
   wait_for_fault();
 
   const Json both = Json::parse(command({"status", "--json"}));
@@ -238,7 +127,7 @@ TEST_F(TwoHosts, AreNamedByStatusAndReport) {
 
 TEST_F(TwoHosts, ScaleAndSaveOnRequest) {
   digits_ = {{"--epochs", "40"}, {"--save-every", "0"}};
-  start_both({"--replicas", "1", "--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
+  start_all({"--replicas", "1", "--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
   wait_for_fault();
 
   EXPECT_THAT(command({"snapshot"}), HasSubstr("durable"));
@@ -258,8 +147,8 @@ class TwoHostsWithoutAHead : public TwoHosts {
  protected:
   void start_and_kill_the_head(const std::string& head_timeout) {
     digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
-    start_both({"--replicas", "1", "--head-timeout", head_timeout, "--hang-after", "300", "--inject",
-                "rank=0,step=10,fault=hang"});
+    start_all({"--replicas", "1", "--head-timeout", head_timeout, "--hang-after", "300", "--inject",
+               "rank=0,step=10,fault=hang"});
     wait_for_fault();
     kill_host(0);
   }
@@ -268,7 +157,7 @@ class TwoHostsWithoutAHead : public TwoHosts {
     const ProgramResult second = end_of(1);
     EXPECT_EQ(second.exit_code, 75) << second.output;
     EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
-    start_both();
+    start_all();
     expect_finished(1);
     expect_finished(0);
     expect_the_bits_of_one_host();
@@ -294,7 +183,7 @@ TEST_F(TwoHostsWithoutAHead, SaveWhatIsLeftWhenTheyAreAskedToLeave) {
 // The newest state is in the process that waits, and in no memory of its agent until it has waited for a while.
 TEST_F(TwoHosts, KeepTheNewestStateOfAProcessThatWaitsForALostHead) {
   digits_ = {{"--memory-snapshot-every", "100000"}, {"--save-every", "0"}};
-  start_both(
+  start_all(
       {"--replicas", "1", "--head-timeout", "300", "--hang-after", "300", "--inject", "rank=0,step=10,fault=hang"});
   wait_for_fault();
   kill_host(0);
@@ -305,7 +194,7 @@ TEST_F(TwoHosts, KeepTheNewestStateOfAProcessThatWaitsForALostHead) {
   const ProgramResult second = end_of(1);
   EXPECT_EQ(second.exit_code, 75) << second.output;
   EXPECT_THAT(second.output, HasSubstr("savepoint-0000000010.h5"));
-  start_both();
+  start_all();
   expect_finished(1);
   expect_finished(0);
   expect_the_bits_of_one_host();
@@ -318,11 +207,9 @@ TEST_F(TwoHosts, KeepTheNewestStateOfAProcessThatWaitsForALostHead) {
 TEST_F(TwoHosts, TrainWhileTheJournalCannotBeWritten) {
   const std::string silence = folder_ / "silence";
   std::ofstream(silence) << "\n";
-  const char* const before = std::getenv("ASAN_OPTIONS");
-  const std::string asan = before == nullptr ? "" : std::string(before) + ":";
-  hosts_[0] = start(0, {"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"},
-                    {"LD_PRELOAD=" + built_program("libsilent_folder.so"), "SILENT_WHILE=" + silence,
-                     "ASAN_OPTIONS=" + asan + "verify_asan_link_order=0"});
+  std::vector<std::string> variables = preloading("libsilent_folder.so");
+  variables.push_back("SILENT_WHILE=" + silence);
+  hosts_[0] = start(0, {"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"}, variables);
   hosts_[1] = start(1, {"--replicas", "1"});
 
   expect_finished(1);
@@ -338,7 +225,7 @@ TEST_F(TwoHosts, TrainWhileTheJournalCannotBeWritten) {
 
 TEST_F(TwoHosts, LeaveTheRunOneByOne) {
   digits_ = {{"--epochs", "40"}};
-  start_both({"--replicas", "1", "--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
+  start_all({"--replicas", "1", "--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
   wait_for_fault();
 
   hosts_[1]->signal(SIGTERM);

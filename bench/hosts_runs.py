@@ -1,0 +1,338 @@
+"""Kills hosts of training runs and cuts them off at random moments, and measures each recovery; bench/hosts starts it.
+
+The moments of a death and of a cut are taken just before. Everything after it is read from the lines that each process
+writes for each step it committed, from the run's journal, and from what agents write: all by the system clock, which is
+one clock here, since all hosts are on this machine.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import secrets
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from host_networks import DIRECTIONS, HostNetworks, why_not
+from recovery_runs import PATIENCE, SETTLED_STEPS, STOPPED, Run, Tail, next_generation, percentile
+
+PORT = 29400
+HEAD_LOST = "the head was lost"  # an agent writes it when its generation has ended
+
+
+class Host:
+    """`holdfast run` on a host, with the moment of each line that it writes, and of its end."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        errors="replace")
+        self.lines = []
+        self.ended = None
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.time(), line.rstrip()))
+        self.process.wait()
+        self.ended = time.time()
+
+    def wait(self):
+        """The exit code, and the moment of the end."""
+        self.reader.join(PATIENCE)
+        if self.ended is None:
+            raise RuntimeError("a host did not end: " + self.last_lines())
+        return self.process.returncode, self.ended
+
+    def first_line(self, words, after):
+        return next((moment for moment, line in self.lines if moment >= after and words in line), None)
+
+    def last_lines(self):
+        return "\n".join(line for _, line in self.lines[-5:])
+
+
+class HostsRun(Run):
+    """A run over all hosts. Leaving the context kills it."""
+
+    def __init__(self, arguments, networks, folder):
+        self.arguments = arguments
+        self.networks = networks
+        self.folder = folder
+        self.size = arguments.hosts * arguments.replicas
+        self.generations = {}
+        self.journal = []
+        self.tails = {}
+        self.journal_tail = Tail(os.path.join(folder, "run", "journal.jsonl"))
+        self.secret = os.path.join(folder, "secret")
+        descriptor = os.open(self.secret, os.O_WRONLY | os.O_CREAT, 0o400)
+        os.write(descriptor, secrets.token_bytes(32))
+        os.close(descriptor)
+        self.hosts = {}
+        for host in networks.hosts:
+            self.start(host)
+
+    def __exit__(self, *_):
+        for host in self.networks.hosts:
+            self.networks.kill_all(host)
+
+    @property
+    def process(self):
+        """The head's, for what waits."""
+        return self.hosts[0].process
+
+    def tail_of_output(self):
+        return "\n".join(f"host {host}:\n{process.last_lines()}" for host, process in self.hosts.items())
+
+    def start(self, host):
+        program = os.path.join(self.arguments.bin, "recovery_program")
+        self.hosts[host] = Host(self.networks.command(
+            host, os.path.join(self.arguments.bin, "holdfast"), "run", "--nnodes", str(self.arguments.hosts),
+            "--node-rank", str(host), "--head", f"{self.networks.address(0)}:{PORT}", "--secret", self.secret,
+            "--replicas", str(self.arguments.replicas), "--run-dir", os.path.join(self.folder, "run"),
+            "--max-restarts", "1000000", "--head-timeout", str(self.arguments.head_timeout), "--",
+            program, "--folder", self.folder, "--width", str(self.arguments.width),
+            "--shards", str(max(4, self.size)), "--memory-snapshot-every", str(self.arguments.memory_snapshot_every)))
+
+    def settled(self):
+        """The newest generation, if it has all members and has got further than any before it."""
+        newest = self.newest()
+        if newest is None or newest.size != self.size or newest.shortest() < SETTLED_STEPS:
+            return None
+        furthest = max((generation.last_step() for generation in self.generations.values() if generation is not newest),
+                       default=0)
+        return newest if newest.last_step() >= furthest + SETTLED_STEPS else None
+
+    def wait_until_settled(self):
+        return self.wait_until(self.settled, "a run with all hosts that has settled")
+
+    def events(self, name, after):
+        return [line for line in self.journal if line["event"] == name and line["time"] >= after]
+
+    def processes_of(self, hosts):
+        return {line["pid"] for line in self.journal if line["event"] == "ready" and line.get("host") in hosts}
+
+    def last_commit(self, number, processes):
+        """The moment of the last step that one of these processes has committed in this generation."""
+        generation = self.generations[number]
+        return max(lines[-1][1] for pid, lines in generation.steps.items() if pid in processes)
+
+
+def lost_steps(generation, step):
+    return max(0, generation.last_step() + 1 - step)
+
+
+def kill_host(run, chance):
+    """All of a host that is not the head's."""
+    generation = run.wait_until_settled()
+    step_seconds = statistics.median(generation.durations())
+    time.sleep(chance.uniform(0, 0.2))
+    host = chance.choice(run.networks.others(0))
+    moment = run.networks.kill_all(host)
+    run.hosts[host].wait()
+    after = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
+    noticed = run.wait_until(lambda: run.events("host_lost", moment), "host_lost in the journal")[0]["time"]
+    step, committed = after.first_step()
+    run.start(host)
+    return {"step": step_seconds, "noticed": noticed - moment, "next": committed - moment,
+            "again": lost_steps(generation, step)}
+
+
+def cut_host(run, chance):
+    """A host in a direction, or the head's, which goes on alone: then all others are on the side that is cut off."""
+    generation = run.wait_until_settled()
+    step_seconds = statistics.median(generation.durations())
+    time.sleep(chance.uniform(0, 0.2))
+    host, direction = chance.choice(run.networks.hosts), chance.choice(DIRECTIONS)
+    cut_off = run.networks.others(0) if host == 0 else [host]
+    moment = time.time()
+    run.networks.cut(host, direction)
+    try:
+        after = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
+        run.wait_until(lambda: all(run.hosts[other].first_line(HEAD_LOST, moment) for other in cut_off),
+                       "agents that are cut off to notice it")
+    finally:
+        run.networks.heal(host, direction)
+    healed = time.time()
+    ended = max(run.hosts[other].first_line(HEAD_LOST, moment) for other in cut_off)
+    whole = run.wait_until(run.settled, "all hosts to be back")
+    step, committed = after.first_step()
+    processes = run.processes_of(cut_off)
+    return {"host": host, "direction": direction, "step": step_seconds,
+            "noticed": max(line["time"] for line in run.events("host_lost", moment)) - moment,
+            "next": committed - moment, "again": lost_steps(generation, step),
+            "after_commit": committed - run.last_commit(generation.number, processes),
+            "after_end": committed - ended, "back": whole.first_step()[1] - healed}
+
+
+def kill_head(run, chance):
+    """All of the head's host, in a run of its own; then all hosts are started again."""
+    run.wait_until_settled()
+    time.sleep(chance.uniform(0, 0.2))
+    moment = run.networks.kill_all(0)
+    ends = [run.hosts[host].wait() for host in run.networks.others(0)]
+    run.look()
+    survivors = run.processes_of(run.networks.others(0))
+    newest = max(lines[-1][0] for generation in run.generations.values()
+                 for pid, lines in generation.steps.items() if pid in survivors)
+    saved = sorted(name for name in os.listdir(os.path.join(run.folder, "run"))
+                   if re.fullmatch(r"savepoint-\d+\.h5", name))
+    if not saved:
+        raise RuntimeError("no savepoint is left: " + run.tail_of_output())
+    verified = subprocess.run([os.path.join(run.arguments.bin, "holdfast"), "verify",
+                               os.path.join(run.folder, "run", saved[-1])], capture_output=True, check=False)
+    if verified.returncode != 0:
+        raise RuntimeError(f"{saved[-1]} is not whole: {verified.stdout.decode()}")
+    step = int(re.search(r"\d+", saved[-1]).group())
+    again = time.time()
+    for host in run.networks.hosts:
+        run.start(host)
+    resumed = run.wait_until(lambda: run.events("resumed", again), "a run that has resumed")[0]["details"]["step"]
+    run.wait_until(lambda: next_generation(run, max(run.generations)) or run.events("finished", again) or
+                   any(generation.first_step() and generation.first_step()[1] > again
+                       for generation in run.generations.values()), "a step of the run that has resumed")
+    return {"codes": [code for code, _ in ends], "exit": max(end for _, end in ends) - moment,
+            "behind": newest - step, "resumed_behind": step - resumed}
+
+
+def repeat(name, times, act, results, failures):
+    """What cannot be measured is told at the end, and is not the end of the rest."""
+    try:
+        for number in range(1, times + 1):
+            results.append(act(number))
+            figures = ", ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{key} {value}"
+                                for key, value in results[-1].items())
+            print(f"{name} {number} of {times}: {figures}", file=sys.stderr, flush=True)
+    except RuntimeError as error:
+        failures.append(f"{name} {len(results) + 1} of {times} was not measured, nor were later ones: {error}")
+        print(failures[-1], file=sys.stderr, flush=True)
+
+
+def measure(arguments, networks, figures, failures):
+    def in_one_run(name, times, act):
+        if not times:
+            return
+        chance = random.Random(f"{arguments.seed} {name}")
+        with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
+            with HostsRun(arguments, networks, folder) as run:
+                repeat(name, times, lambda _: act(run, chance), figures.setdefault(name, []), failures)
+
+    def each_in_a_run(name, times, act):
+        chance = random.Random(f"{arguments.seed} {name}")
+
+        def act_once(_):
+            with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
+                with HostsRun(arguments, networks, folder) as run:
+                    return act(run, chance)
+        repeat(name, times, act_once, figures.setdefault(name, []), failures)
+
+    in_one_run("death", arguments.deaths, kill_host)
+    head_timeout, arguments.head_timeout = arguments.head_timeout, PATIENCE  # a cut is no reason to end
+    in_one_run("cut", arguments.cuts, cut_host)
+    arguments.head_timeout = head_timeout
+    each_in_a_run("death of the head", arguments.head_deaths, kill_head)
+
+
+def cell(values, worst=max):
+    values = list(values)
+    return f"{percentile(values, 0.5):.3f} / {percentile(values, 0.99):.3f} / {worst(values):.3f}"
+
+
+def print_deaths(deaths):
+    print(f"\nAll of a host is killed, {len(deaths)} times. Seconds from the death, p50 / p99 / worst; steps of "
+          f"{statistics.median(d['step'] for d in deaths):.3f} s:\n")
+    print("| detection (host_lost) | recovery (the others' next step) | recovery less one step | steps computed again |")
+    print("| --- | --- | --- | ---: |")
+    print(f"| {cell(d['noticed'] for d in deaths)} | {cell(d['next'] for d in deaths)} "
+          f"| {cell(d['next'] - d['step'] for d in deaths)} | {sum(d['again'] for d in deaths)} |")
+
+
+def print_cuts(cuts):
+    print(f"\nA host is cut off without a word, {len(cuts)} times. Seconds from the cut, p50 / p99 / worst. The worst "
+          "margin is the smallest; an overlap would be negative:\n")
+    print("| direction | cuts | detection (host_lost) | recovery (the others' next step) | margin to the last step of the "
+          "side that was cut off | margin to the end of its generation | all hosts together, after healing "
+          "| steps computed again |")
+    print("| --- | ---: |" + " --- |" * 5 + " ---: |")
+    for direction in (*DIRECTIONS, "all"):
+        some = [c for c in cuts if direction in (c["direction"], "all")]
+        if some:
+            print(f"| {direction} | {len(some)} | {cell(c['noticed'] for c in some)} | {cell(c['next'] for c in some)} "
+                  f"| {cell((c['after_commit'] for c in some), min)} | {cell((c['after_end'] for c in some), min)} "
+                  f"| {cell(c['back'] for c in some)} | {sum(c['again'] for c in some)} |")
+    overlaps = sum(c["after_commit"] <= 0 or c["after_end"] <= 0 for c in cuts)
+    print(f"\n{overlaps} overlaps. The end of a generation is the moment at which this program read the agent's line about "
+          "it, so these margins are rather too small than too large.")
+
+
+def print_head_deaths(deaths, head_timeout):
+    print(f"\nAll of the head's host is killed, {len(deaths)} times; the others wait {head_timeout} s for it. Seconds, p50 "
+          "/ p99 / worst:\n")
+    print("| until all others have ended | with 75 | steps that the savepoint is behind | resumed there |")
+    print("| --- | ---: | ---: | ---: |")
+    codes = [code for d in deaths for code in d["codes"]]
+    behind = [d["behind"] for d in deaths]
+    print(f"| {cell(d['exit'] for d in deaths)} | {codes.count(STOPPED)} of {len(codes)} "
+          f"| {statistics.median(behind):.0f} (at most {max(behind)}) "
+          f"| {sum(d['resumed_behind'] == 0 for d in deaths)} of {len(deaths)} |")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="bench/hosts", description=__doc__)
+    parser.add_argument("--bin", required=True, help="the folder with holdfast and recovery_program")
+    parser.add_argument("--deaths", type=int, default=100, help="of hosts other than the head's; 0: none")
+    parser.add_argument("--cuts", type=int, default=50, help="of random hosts, in random directions")
+    parser.add_argument("--head-deaths", type=int, default=20, help="of the head's host, each in a run of its own")
+    parser.add_argument("--hosts", type=int, default=3)
+    parser.add_argument("--replicas", type=int, default=1, help="of each host")
+    parser.add_argument("--width", type=int, default=256, help="of the model; 256: 8 MB of state, 2048: 100 MB")
+    parser.add_argument("--memory-snapshot-every", type=int, default=1,
+                        help="steps between copies of the state in the memory of each host; 0: as often as it costs "
+                             "almost nothing")
+    parser.add_argument("--head-timeout", type=float, default=1, help="seconds that others wait for a head that was killed")
+    parser.add_argument("--seed", type=int, default=1, help="of which host it strikes, and when")
+    parser.add_argument("--folder", help="for runs; default: the system's for temporary files")
+    parser.add_argument("--json", help="file for all figures")
+    return parser.parse_args()
+
+
+def load():
+    return " ".join(f"{value:.1f}" for value in os.getloadavg())
+
+
+def main():
+    # On SIGTERM, too, runs must end and networks must be removed.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    arguments = parse_arguments()
+    refused = why_not()
+    if refused:
+        sys.exit(f"bench/hosts: nothing was measured: {refused}")
+    if arguments.hosts < 2:
+        sys.exit("bench/hosts: --hosts must be at least 2")
+    figures, failures = {}, []
+    load_before = load()
+    with HostNetworks(arguments.hosts) as networks:
+        measure(arguments, networks, figures, failures)
+    print(f"{arguments.hosts} hosts with {arguments.replicas} replica(s) each on {os.cpu_count()} cores; load average "
+          f"{load_before} before, {load()} after")
+    if figures.get("death"):
+        print_deaths(figures["death"])
+    if figures.get("cut"):
+        print_cuts(figures["cut"])
+    if figures.get("death of the head"):
+        print_head_deaths(figures["death of the head"], arguments.head_timeout)
+    for failure in failures:
+        print(f"\nNOT MEASURED: {failure}")
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"figures": figures, "failures": failures, "load": load_before}, file, indent=1)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,7 +26,7 @@ int watchdog_kills(const std::vector<std::string>& faults) {
   }));
 }
 
-constexpr std::chrono::milliseconds kLook(10);
+constexpr std::chrono::milliseconds kTurn(10);
 
 Deadline earlier(Deadline one, Deadline other) {
   return one.moment() < other.moment() ? one : other;
@@ -115,7 +115,7 @@ class HostRuns {
  private:
   // Waits for a moment only where several hosts may end.
   void look(Deadline deadline) {
-    const Deadline moment = runs_.size() == 1 ? deadline : earlier(deadline, Deadline::after(kLook));
+    const Deadline moment = runs_.size() == 1 ? deadline : earlier(deadline, Deadline::after(kTurn));
     for (HostRun& run : runs_) {
       run.look(moment, [&] { return !deadline.has_passed() && starts_left_-- > 0; });
     }

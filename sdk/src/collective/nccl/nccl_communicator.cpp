@@ -126,8 +126,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
   require_nvml();
   set_nccl_environment(
       {.version = library->version(),
-       .is_one_host = shape.hosts == 1,
        .shares_device = is_a_device_shared(*host, *stream, shape, Deadline::after(shape.connect_timeout)),
+       .is_one_host = shape.hosts == 1,
        .process_name = process_name()});
   return std::make_unique<NcclCommunicator>(std::move(host), memory, std::move(stream), library, shape);
 }

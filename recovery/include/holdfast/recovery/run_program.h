@@ -42,7 +42,7 @@ HostOfRun host_of_run();
 
 // A run over several hosts whose program starts itself again for each replica, as supervise() does.
 struct OwnRun {
-  // Of this host, as run_watchdog() takes them.
+  // They are those of this host, as run_watchdog() takes them.
   WatchdogOptions options{};
   OwnedRun::Options how{};  // how the first host takes the run directory; the others do not
   // For the first host, which calls it once it owns the directory: the options of a host, and choices of the run, which

@@ -64,7 +64,7 @@ struct RunPlan {
   std::vector<std::string> command;
   AssignedCalls calls;
   ReplicaDevices devices = devices_of(options);
-  // Of this host. What a launcher says counts for a run over several alone.
+  // They are those of this host. What a launcher says counts for a run over several alone.
   int replicas = devices.replicas != 0
                      ? devices.replicas
                      : (place.hosts > 1 ? place.replicas : std::nullopt).value_or(recovery::core_count());
@@ -166,8 +166,9 @@ void check_options(const RunPlan& plan) {
                          .reduction = plan.options.reduction,
                          .first_replicas = plan.of_all_hosts()};
   if (plan.options.shards > 0) check_numbers(asked, plan.of_all_hosts(), recovery::kMaxReplicas);
-  // With the numbers that were asked for; those of the run may differ and are checked later.
-  recovery::check_options(watchdog_options(plan, asked));
+  // With the numbers that were asked for; those of the run may differ and are checked later. What concerns all hosts
+  // together is checked by run_on_hosts().
+  if (plan.place.hosts == 1) recovery::check_options(watchdog_options(plan, asked));
 }
 
 recovery::AskedStart asked_start(const SuperviseOptions& options) {

@@ -29,9 +29,9 @@ HEAD_LOST = "the head was lost"  # an agent writes it when its generation has en
 class Host:
     """`holdfast run` on a host, with the moment of each line that it writes, and of its end."""
 
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        errors="replace")
+    def __init__(self, networks, host, command):
+        self.process = networks.start(host, command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                      errors="replace")
         self.lines = []
         self.ended = None
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -91,13 +91,13 @@ class HostsRun(Run):
 
     def start(self, host):
         program = os.path.join(self.arguments.bin, "recovery_program")
-        self.hosts[host] = Host(self.networks.command(
-            host, os.path.join(self.arguments.bin, "holdfast"), "run", "--nnodes", str(self.arguments.hosts),
+        self.hosts[host] = Host(self.networks, host, [
+            os.path.join(self.arguments.bin, "holdfast"), "run", "--nnodes", str(self.arguments.hosts),
             "--node-rank", str(host), "--head", f"{self.networks.address(0)}:{PORT}", "--secret", self.secret,
             "--replicas", str(self.arguments.replicas), "--run-dir", os.path.join(self.folder, "run"),
             "--max-restarts", "1000000", "--head-timeout", str(self.arguments.head_timeout), "--",
             program, "--folder", self.folder, "--width", str(self.arguments.width),
-            "--shards", str(max(4, self.size)), "--memory-snapshot-every", str(self.arguments.memory_snapshot_every)))
+            "--shards", str(max(4, self.size)), "--memory-snapshot-every", str(self.arguments.memory_snapshot_every)])
 
     def settled(self):
         """The newest generation, if it has all members and has got further than any before it."""
@@ -193,11 +193,10 @@ def kill_head(run, chance):
     for host in run.networks.hosts:
         run.start(host)
     resumed = run.wait_until(lambda: run.events("resumed", again), "a run that has resumed")[0]["details"]["step"]
-    run.wait_until(lambda: next_generation(run, max(run.generations)) or run.events("finished", again) or
-                   any(generation.first_step() and generation.first_step()[1] > again
-                       for generation in run.generations.values()), "a step of the run that has resumed")
+    run.wait_until(lambda: any(generation.first_step() and generation.first_step()[1] > again
+                               for generation in run.generations.values()), "a step of the run that has resumed")
     return {"codes": [code for code, _ in ends], "exit": max(end for _, end in ends) - moment,
-            "behind": newest - step, "resumed_behind": step - resumed}
+            "unsaved": newest - step, "resumed_earlier": step - resumed}
 
 
 def repeat(name, times, act, results, failures):
@@ -273,13 +272,13 @@ def print_cuts(cuts):
 def print_head_deaths(deaths, head_timeout):
     print(f"\nAll of the head's host is killed, {len(deaths)} times; the others wait {head_timeout} s for it. Seconds, p50 "
           "/ p99 / worst:\n")
-    print("| until all others have ended | with 75 | steps that the savepoint is behind | resumed there |")
+    print("| until all others have ended | with 75 | steps that the savepoint lacks | resumed there |")
     print("| --- | ---: | ---: | ---: |")
     codes = [code for d in deaths for code in d["codes"]]
-    behind = [d["behind"] for d in deaths]
+    unsaved = [d["unsaved"] for d in deaths]
     print(f"| {cell(d['exit'] for d in deaths)} | {codes.count(STOPPED)} of {len(codes)} "
-          f"| {statistics.median(behind):.0f} (at most {max(behind)}) "
-          f"| {sum(d['resumed_behind'] == 0 for d in deaths)} of {len(deaths)} |")
+          f"| {statistics.median(unsaved):.0f} (at most {max(unsaved)}) "
+          f"| {sum(d['resumed_earlier'] == 0 for d in deaths)} of {len(deaths)} |")
 
 
 def parse_arguments():
@@ -291,10 +290,10 @@ def parse_arguments():
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--replicas", type=int, default=1, help="of each host")
     parser.add_argument("--width", type=int, default=256, help="of the model; 256: 8 MB of state, 2048: 100 MB")
-    parser.add_argument("--memory-snapshot-every", type=int, default=1,
+    parser.add_argument("--memory-snapshot-every", type=int, default=0,
                         help="steps between copies of the state in the memory of each host; 0: as often as it costs "
                              "almost nothing")
-    parser.add_argument("--head-timeout", type=float, default=1, help="seconds that others wait for a head that was killed")
+    parser.add_argument("--head-timeout", type=float, default=3, help="seconds that others wait for a head that was killed")
     parser.add_argument("--seed", type=int, default=1, help="of which host it strikes, and when")
     parser.add_argument("--folder", help="for runs; default: the system's for temporary files")
     parser.add_argument("--json", help="file for all figures")

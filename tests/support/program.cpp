@@ -47,7 +47,8 @@ bool is_over(int pid, Clock::time_point until) {
 
 }  // namespace
 
-RunningProgram::RunningProgram(const std::string& path, const std::vector<std::string>& arguments) {
+RunningProgram::RunningProgram(const std::string& path, const std::vector<std::string>& arguments,
+                               const std::function<void()>& before_exec) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   std::vector<std::string> all = {path};
@@ -62,6 +63,7 @@ RunningProgram::RunningProgram(const std::string& path, const std::vector<std::s
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
     ::signal(SIGPIPE, SIG_DFL);  // it may be ignored in the process that started the tests
+    if (before_exec) before_exec();
     ::execv(path.c_str(), pointers.data());
     ::_exit(127);
   }

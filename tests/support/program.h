@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@ struct ProgramResult {
 // A program that runs in a process group of its own, which the destructor kills.
 class RunningProgram {
  public:
-  // `arguments` do not include the program's name. The output is collected in the background.
-  RunningProgram(const std::string& path, const std::vector<std::string>& arguments);
+  // `arguments` do not include the program's name. The output is collected in the background. `before_exec` is called
+  // in the new process, so it may only make system calls.
+  RunningProgram(const std::string& path, const std::vector<std::string>& arguments,
+                 const std::function<void()>& before_exec = {});
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +24,7 @@
 
 #include "holdfast/base/shared_memory.h"
 #include "integration/hosts/hosts_run.h"
-#include "support/host_networks.h"
+#include "support/hosts/host_networks.h"
 
 namespace holdfast {
 namespace {
@@ -58,38 +59,53 @@ class HostsInNamespaces : public HostsRun {
     return networks_->start(host, path, arguments);
   }
 
-  void kill_processes(int host) override { networks_->kill_all(host); }
-
-  // Where a rank of the first generation is.
-  int host_of(int rank) const {
-    for (const Json& line : journal_of(folder_)) {
-      for (const Json& action : line.value("actions", Json::array())) {
-        if (action.at("action") == "open_generation") return action.at("hosts").at(static_cast<std::size_t>(rank));
-      }
-    }
-    return -1;
+  // A run that failed ends sooner when no process waits at a gate.
+  void TearDown() override {
+    for (const std::string& mark : marks()) std::ofstream(mark + ".go") << "\n";
+    HostsRun::TearDown();
   }
 
-  // Starts all hosts, with gates. A process that waits at one has not hung. For so long an agent without a head waits.
-  void start_with(const std::vector<Gate>& gates, const std::string& head_timeout = "300") {
-    std::vector<std::string> options = {"--replicas", std::to_string(replicas_), "--hang-after",
-                                        "300",        "--head-timeout",          head_timeout};
+  // The agent first, so that it tells the head nothing of what the others die of.
+  void kill_processes(int host) override {
+    hosts_.at(host)->signal(SIGKILL);
+    networks_->kill_all(host);
+  }
+
+  // Options of a run with gates. A process that waits at one has not hung. For so long an agent without a head waits.
+  // In the first generation rank R is on host R / replicas_.
+  void prepare(const std::vector<Gate>& gates, const std::string& head_timeout = "300") {
+    options_ = {"--replicas", std::to_string(replicas_), "--hang-after", "300", "--head-timeout", head_timeout};
     for (const Gate& gate : gates) {
       // By itself this does nothing: no beat is due within a millisecond.
-      options.insert(
-          options.end(),
+      options_.insert(
+          options_.end(),
           {"--inject", "rank=" + std::to_string(gate.rank) + ",step=" + std::to_string(gate.step) +
                            ",generation=" + std::to_string(gate.generation) + ",fault=delay-beats,duration_ms=1"});
     }
-    start_all(options, preloading("libheld_faults.so"));
+  }
+
+  void start_with(const std::vector<Gate>& gates, const std::string& head_timeout = "300") {
+    prepare(gates, head_timeout);
+    start_all(options_, preloading("libheld_faults.so"));
+  }
+
+  // The host is back after its loss: it was killed, and starts again.
+  void start_again(int host) { hosts_[host] = start(host, options_, preloading("libheld_faults.so")); }
+
+  // The marks of all ranks that wait at gates, or have waited.
+  std::vector<std::string> marks() const {
+    std::vector<std::string> found;
+    if (!std::filesystem::exists(folder_ / "run/faults")) return found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "run/faults")) {
+      if (entry.path().extension() == ".fired") found.push_back(entry.path());
+    }
+    return found;
   }
 
   // The mark of a rank that waits at the gate with this index; empty before that.
   std::string mark_of(int gate) const {
-    if (!std::filesystem::exists(folder_ / "run/faults")) return "";
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "run/faults")) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with(std::to_string(gate) + "-") && name.ends_with(".fired")) return entry.path();
+    for (const std::string& mark : marks()) {
+      if (std::filesystem::path(mark).filename().string().starts_with(std::to_string(gate) + "-")) return mark;
     }
     return "";
   }
@@ -112,7 +128,29 @@ class HostsInNamespaces : public HostsRun {
     while (!hosts_.empty()) expect_finished(hosts_.rbegin()->first);
   }
 
-  // A step that was lost would be saved again, by the generation that computes it again.
+  // Until so many processes can join the generation that the others have begun without them.
+  void wait_until_ready_to_join(std::size_t processes) const {
+    ASSERT_TRUE(comes_true([&] {
+      std::size_t ready = 0;
+      bool is_after_the_loss = false;
+      for (const Json& line : journal_of(folder_)) {
+        const std::string event = line.at("event");
+        if (event == "host_lost") is_after_the_loss = true;
+        if (!is_after_the_loss) continue;
+        if (event == "ready") ++ready;
+        if (event == "host_returned") ready += times_in(line.at("reason"), "is ready to join again");
+      }
+      return ready >= processes;
+    }));
+  }
+
+  static std::size_t times_in(const std::string& text, const std::string& words) {
+    std::size_t times = 0;
+    for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++times;
+    return times;
+  }
+
+  // Each step is saved. One that was lost would be saved again, by the generation that computes it again.
   void expect_that_no_step_was_lost() const {
     std::vector<std::int64_t> steps;
     for (const Json& saved : events("savepoint")) steps.push_back(saved.at("details").at("step"));
@@ -139,6 +177,7 @@ class HostsInNamespaces : public HostsRun {
 
   std::optional<HostNetworks> networks_;
   int replicas_ = 1;  // of each host
+  std::vector<std::string> options_;
 };
 
 // ---- One digest for any number of hosts and replicas
@@ -176,71 +215,142 @@ TEST_F(HostsInNamespaces, OpenNoPortIfThereIsOnlyOne) {
   expect_the_bits_of_one_host();
 }
 
-// ---- Hosts that are killed, with all that runs on them
+// ---- Hosts that are lost and come back
 
-TEST_F(HostsInNamespaces, GoOnWithoutOneThatIsKilled) {
-  start_with({{.rank = 2}});
-  wait_at_gate(0);
+enum class How { killed, without_power, cut_off, link_down };
 
-  kill_host(host_of(2));
+struct Loss {
+  How how;
+  int hosts;
+  int replicas;
+  int host;  // 0 is the head's
+};
 
-  expect_all_finished();
-  expect_the_bits_of_one_host();
-  expect_that_no_step_was_lost();
-  EXPECT_THAT(generations(), ElementsAre(3, 2));
-  EXPECT_EQ(events("host_lost").size(), 1U);
-}
-
-// All have computed ten steps when the head's host is killed, and keep the state in memory alone.
-TEST_F(HostsInNamespaces, SaveTheirNewestStepWhenThatOfTheHeadIsKilled) {
-  digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
-  start_with({{.rank = 0}, {.rank = 1}, {.rank = 2}}, "1");
-  for (int gate = 0; gate < 3; ++gate) wait_at_gate(gate);
-
-  kill_host(0);
-  for (int gate = 0; gate < 3; ++gate) open_gate(gate);
-  const std::vector<ProgramResult> others = {end_of(1), end_of(2)};
-  start_with({});
-  expect_all_finished();
-
-  for (const ProgramResult& other : others) {
-    EXPECT_EQ(other.exit_code, 75) << other.output;
-    EXPECT_THAT(other.output, HasSubstr("savepoint-0000000010"));
+class HostsInNamespacesThatLoseSome : public HostsInNamespaces, public ::testing::WithParamInterface<Loss> {
+ protected:
+  HostsInNamespacesThatLoseSome() {
+    number_of_hosts_ = GetParam().hosts;
+    replicas_ = GetParam().replicas;
+    digits_ = {{"--save-every", "1"}};
   }
-  expect_the_bits_of_one_host();
-  ASSERT_EQ(events("resumed").size(), 1U);
-  EXPECT_EQ(events("resumed")[0].at("details").at("step"), 10);
+
+  // A host without power sends nothing to say so.
+  void lose(int host, How how) {
+    if (how != How::killed) networks_->cut_off(host, where(how));
+    if (dies(how)) kill_host(host);
+  }
+
+  void bring_back(int host, How how) {
+    if (how != How::killed) networks_->heal(host, where(how));
+    if (dies(how)) start_again(host);
+  }
+
+  static bool dies(How how) { return how == How::killed || how == How::without_power; }
+  static HostNetworks::Cut where(How how) {
+    return how == How::link_down ? HostNetworks::Cut::at_the_host : HostNetworks::Cut::at_the_bridge;
+  }
+};
+
+constexpr std::array kLosses = {Loss{How::killed, 2, 2, 1}, Loss{How::without_power, 3, 1, 1},
+                                Loss{How::cut_off, 2, 2, 1}, Loss{How::link_down, 3, 1, 2},
+                                Loss{How::cut_off, 3, 1, 0}};
+
+std::string name_of(const ::testing::TestParamInfo<Loss>& loss) {
+  static const std::map<How, std::string> names = {{How::killed, "Killed"},
+                                                   {How::without_power, "WithoutPower"},
+                                                   {How::cut_off, "CutOff"},
+                                                   {How::link_down, "LinkDown"}};
+  return "Host" + std::to_string(loss.param.host) + "Of" + std::to_string(loss.param.hosts) + "x" +
+         std::to_string(loss.param.replicas) + names.at(loss.param.how);
 }
 
-// ---- Hosts that are cut off
+INSTANTIATE_TEST_SUITE_P(Losses, HostsInNamespacesThatLoseSome, ::testing::ValuesIn(kLosses), name_of);
 
-TEST_F(HostsInNamespaces, TakeOneBackThatWasCutOff) {
+// When the head's host is cut off, the others are lost to it: it goes on alone.
+TEST_P(HostsInNamespacesThatLoseSome, TakeThemBackAndLoseNoStep) {
+  const Loss loss = GetParam();
+  const auto all = static_cast<std::size_t>(loss.hosts * loss.replicas);
+  const std::size_t lost_hosts = loss.host == 0 ? static_cast<std::size_t>(loss.hosts) - 1 : 1;
+  const std::size_t lost = lost_hosts * static_cast<std::size_t>(loss.replicas);
   start_with({{.rank = 0}, {.rank = 0, .step = 12, .generation = 1}});
   wait_at_gate(0);
-  const int cut = host_of(2);
-  networks_->cut_off(cut);
-  wait_for("host_lost");
-  EXPECT_THAT(events("host_lost")[0].at("reason").get<std::string>(), HasSubstr("did not answer"));
+
+  lose(loss.host, loss.how);
+  wait_for("host_lost", lost_hosts);
   open_gate(0);
   wait_at_gate(1);
-
-  networks_->heal(cut);
-  wait_for("host_returned");
+  bring_back(loss.host, loss.how);
+  wait_until_ready_to_join(lost);
   open_gate(1);
 
   expect_all_finished();
   expect_the_bits_of_one_host();
   expect_that_no_step_was_lost();
-  EXPECT_THAT(generations(), ElementsAre(3, 2, 3));
+  EXPECT_THAT(generations(), ElementsAre(all, all - lost, all));
+  EXPECT_EQ(events("host_lost").size(), lost_hosts);
+  EXPECT_EQ(events("host_returned").size(), lost_hosts);
+  const std::string why = events("host_lost")[0].at("reason");
+  EXPECT_THAT(why, HasSubstr(loss.how == How::killed ? "the connection was closed" : "did not answer"));
+}
+
+// ---- The head's host is lost, and the others have the newest state
+
+class HostsInNamespacesWithoutAHead : public HostsInNamespaces {
+ protected:
+  // All have computed ten steps then, and keep the state in memory alone.
+  void hold_all_at_step_ten() {
+    digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
+    start_with({{.rank = 0}, {.rank = 1}, {.rank = 2}}, "1");
+    for (int gate = 0; gate < 3; ++gate) wait_at_gate(gate);
+  }
+
+  // One that finds the savepoint of another host has nothing to save.
+  void expect_that_the_others_save_step_ten() {
+    for (int gate = 0; gate < 3; ++gate) open_gate(gate);
+    for (const int host : {1, 2}) {
+      const ProgramResult result = end_of(host);
+      EXPECT_EQ(result.exit_code, 75) << result.output;
+    }
+    const std::string saved = folder_ / "run/savepoint-0000000010.h5";
+    EXPECT_EQ(run_program(built_program("holdfast"), {"verify", saved}).exit_code, 0);
+  }
+
+  void expect_that_the_next_start_goes_on_there() {
+    start_with({});
+    expect_all_finished();
+    expect_the_bits_of_one_host();
+    ASSERT_EQ(events("resumed").size(), 1U);
+    EXPECT_EQ(events("resumed")[0].at("details").at("step"), 10);
+  }
+};
+
+TEST_F(HostsInNamespacesWithoutAHead, SaveTheirNewestStepWhenItIsKilled) {
+  hold_all_at_step_ten();
+
+  kill_host(0);
+
+  expect_that_the_others_save_step_ten();
+  expect_that_the_next_start_goes_on_there();
+}
+
+TEST_F(HostsInNamespacesWithoutAHead, SaveTheirNewestStepWhenItLosesPower) {
+  hold_all_at_step_ten();
+
+  networks_->cut_off(0, HostNetworks::Cut::at_the_bridge);
+  kill_host(0);
+
+  expect_that_the_others_save_step_ten();
+  networks_->heal(0, HostNetworks::Cut::at_the_bridge);
+  expect_that_the_next_start_goes_on_there();
 }
 
 // The head goes on with its own host. The others cannot know that, and save what they have.
-TEST_F(HostsInNamespaces, SaveWhatTheyHaveWhenThatOfTheHeadIsCutOff) {
-  digits_ = {{"--memory-snapshot-every", "1"}};
+TEST_F(HostsInNamespacesWithoutAHead, SaveWhatTheyHaveWhenItIsCutOff) {
+  digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "1"}};
   start_with({{.rank = 0}}, "1");
   wait_at_gate(0);
 
-  networks_->cut_off(0);
+  networks_->cut_off(0, HostNetworks::Cut::at_the_bridge);
   const std::vector<ProgramResult> others = {end_of(1), end_of(2)};
   wait_for("host_lost", 2);
   open_gate(0);
@@ -249,7 +359,7 @@ TEST_F(HostsInNamespaces, SaveWhatTheyHaveWhenThatOfTheHeadIsCutOff) {
   for (const ProgramResult& other : others) EXPECT_EQ(other.exit_code, 75) << other.output;
   expect_the_bits_of_one_host();
   expect_that_no_step_was_lost();
-  EXPECT_EQ(generations().back(), 1U);
+  EXPECT_THAT(generations(), ElementsAre(3, 1));
 }
 
 // ---- Strangers
@@ -269,6 +379,7 @@ FileDescriptor connected_to(const std::string& address, int port) {
 // connections, to say what makes no sense, and to come with another secret.
 TEST_F(HostsInNamespaces, AreNotDisturbedByStrangers) {
   number_of_hosts_ = 2;
+  digits_ = {{"--save-every", "1"}};
   const int stranger = 2;
   start_with({{.rank = 0}});
   wait_at_gate(0);

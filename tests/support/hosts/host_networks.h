@@ -1,11 +1,11 @@
 #pragma once
 
 // Hosts for tests, on this machine: network namespaces with an address each, joined by a bridge in a namespace of its
-// own. A host is cut off at the bridge, so both sides lose what they send without a word: no link goes down, and no
-// connection is reset.
+// own.
 //
-// The namespaces have no names. They vanish with the processes in them and with the descriptors here, so a test that is
-// killed leaves nothing, and tests may run at the same time. It needs root and `ip`.
+// The namespaces have no names. They vanish with the processes in them and with the descriptors here. Programs on hosts
+// are killed when the thread that started them ends. So a test that is killed leaves nothing, and tests may run at the
+// same time. It needs root and `ip`.
 
 #include <functional>
 #include <memory>
@@ -19,6 +19,11 @@ namespace holdfast {
 
 class HostNetworks {
  public:
+  enum class Cut {
+    at_the_bridge,  // as by a switch that dies: no link goes down, and both sides lose what they send without a word
+    at_the_host,    // its link goes down, so it knows at once that there is no way to the others
+  };
+
   // Why this machine has no such networks, in a sentence; empty if it has.
   static const std::string& why_not();
 
@@ -31,7 +36,7 @@ class HostNetworks {
 
   static std::string address_of(int host);
 
-  // Starts a program on a host.
+  // Starts a program on a host. For a thread that lives until the program may end.
   std::unique_ptr<RunningProgram> start(int host, const std::string& path,
                                         const std::vector<std::string>& arguments) const;
   // Calls `act` in a thread on a host, and waits for it. Sockets that it opens are the host's, also after it.
@@ -44,8 +49,8 @@ class HostNetworks {
   // SIGKILL to all processes of a host. None of them runs after it.
   void kill_all(int host) const;
   // Nothing gets from the host to others any more, nor from them to it.
-  void cut_off(int host) const;
-  void heal(int host) const;
+  void cut_off(int host, Cut where) const;
+  void heal(int host, Cut where) const;
 
  private:
   const FileDescriptor& namespace_of(int host) const { return hosts_.at(static_cast<std::size_t>(host)); }

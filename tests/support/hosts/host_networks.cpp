@@ -1,11 +1,12 @@
-// A thread may leave the network namespace of its process, and what it forks is where it is. So threads that live for
-// one command are all it takes to be on another host.
+// A thread may leave the network namespace of its process. So threads that live for one command, and new processes that
+// enter a namespace before their program begins, are all it takes to be on another host.
 
-#include "support/host_networks.h"
+#include "support/hosts/host_networks.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,9 +158,13 @@ std::string HostNetworks::address_of(int host) {
 
 std::unique_ptr<RunningProgram> HostNetworks::start(int host, const std::string& path,
                                                     const std::vector<std::string>& arguments) const {
-  std::unique_ptr<RunningProgram> program;
-  on(host, [&] { program = std::make_unique<RunningProgram>(path, arguments); });
-  return program;
+  const int where = namespace_of(host).value();
+  const pid_t parent = ::getpid();
+  return std::make_unique<RunningProgram>(path, arguments, [where, parent] {
+    // The signal is set before the parent is compared: a parent that died in between is noticed by one of the two.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent || ::setns(where, CLONE_NEWNET) != 0) ::_exit(126);
+  });
 }
 
 void HostNetworks::on(int host, const std::function<void()>& act) const {
@@ -202,11 +207,13 @@ void HostNetworks::kill_all(int host) const {
   if (!are_gone) throw std::runtime_error("processes on host " + std::to_string(host) + " outlive SIGKILL");
 }
 
-void HostNetworks::cut_off(int host) const {
+void HostNetworks::cut_off(int host, Cut where) const {
+  if (where == Cut::at_the_host) return configure(namespace_of(host), "ip link set eth0 down\n");
   configure(bridge_, "ip link set " + port_of(host) + " nomaster\n");
 }
 
-void HostNetworks::heal(int host) const {
+void HostNetworks::heal(int host, Cut where) const {
+  if (where == Cut::at_the_host) return configure(namespace_of(host), "ip link set eth0 up\n");
   configure(bridge_, "ip link set " + port_of(host) + " master bridge\n");
 }
 

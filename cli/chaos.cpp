@@ -39,6 +39,7 @@ struct ChaosOptions {
 
   std::uint64_t seed = 0;  // for random faults, for samples, and for the choice of the replica to kill
   std::optional<int> replicas{};
+  int hosts = 1;
   std::optional<std::int64_t> steps{};  // the last step of random faults; empty: that of the undisturbed run
   bool is_one_run_each = false;         // one run for each fault, not one for all of them
   bool allows_missed = false;           // a fault that never struck is reported, and does not count as a failure
@@ -71,6 +72,7 @@ std::string replay_of(const Case& test, const ChaosOptions& options) {
   std::string text = "holdfast chaos";
   for (const std::string& fault : test.faults) text += " --fault " + quoted(fault);
   if (test.replicas != 0) text += fmt::format(" --replicas {}", test.replicas);
+  if (options.hosts > 1) text += fmt::format(" --hosts {}", options.hosts);
   return text + program_of(options);
 }
 
@@ -91,11 +93,10 @@ void require_one_source(const ChaosOptions& options) {
                           sources));
 }
 
-// Faults are injected into the processes of one program, which ends them all when it ends.
+// All runs are on this host.
 void require_one_host(const ChaosOptions& options) {
   constexpr const char* kAdvice =
-      "chaos tests a program on this host alone; test a run over several hosts with `holdfast run --inject` on each of "
-      "them, and kill one of them yourself, as scripts/hosts-demo does";
+      "chaos tests a program on this host alone; --hosts tests it on several addresses of it, as on several hosts";
   const std::string several = recovery::who_says_several_hosts();
   if (!several.empty()) {
     throw Error(ErrorCode::unsupported,
@@ -141,6 +142,8 @@ std::vector<std::string> given_faults(FileSystem& files, const ChaosOptions& opt
 }
 
 std::vector<std::string> drawn_faults(const ChaosOptions& options, const RunResult& undisturbed, int replicas) {
+  // On several hosts the end of a watchdog is the loss of a host, which the program's next start there brings back.
+  const std::span<const recovery::FaultKind> all = recovery::fault_kinds();
   // A fault at a rank or a step that the run does not have would never strike.
   const std::int64_t last_step = std::max<std::int64_t>(1, undisturbed.last_fit->step);
   const std::int64_t steps = std::min(options.steps.value_or(last_step), last_step);
@@ -151,6 +154,7 @@ std::vector<std::string> drawn_faults(const ChaosOptions& options, const RunResu
        .seed = options.seed,
        .replicas = std::clamp(undisturbed.replicas, 1, replicas),
        .steps = steps,
+       .kinds = options.hosts == 1 ? std::vector<recovery::FaultKind>() : std::vector(all.begin(), all.end()),
        .phases = phases_reached(savepoint_steps),
        .savepoint_steps = savepoint_steps,
        .runs = options.is_one_run_each ? recovery::RunsToStrike::one_for_each_fault : recovery::RunsToStrike::one}));
@@ -166,8 +170,9 @@ std::vector<Case> cases_of(const ChaosOptions& options, const std::vector<std::s
                            const RunResult& undisturbed) {
   // The cases of a matrix bring their own numbers of replicas.
   if (options.is_matrix || options.is_pairs) return matrix_cases(options);
-  const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas));
-  const std::vector<std::string> faults = options.random_faults ? drawn_faults(options, undisturbed, replicas) : given;
+  const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas / options.hosts));
+  const std::vector<std::string> faults =
+      options.random_faults ? drawn_faults(options, undisturbed, replicas * options.hosts) : given;
   if (!options.is_one_run_each) return {{.name = "all", .faults = faults, .replicas = replicas}};
   std::vector<Case> cases;
   for (const std::string& fault : faults) {
@@ -225,7 +230,11 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_host(options);
   // Check the faults before the undisturbed run, which may take hours.
   const std::vector<std::string> given = given_faults(files, options);
-  const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
+  if (options.kill_every_seconds && options.hosts > 1) {
+    throw Error(ErrorCode::invalid_argument, "--every kills replicas of one host; leave --hosts out, or give --faults");
+  }
+  const resilience::Program program{
+      .command = options.command, .replicas = options.replicas.value_or(2), .hosts = options.hosts};
   resilience::ResilienceTest test(program, {.time_limit = options.timeout, .keep_in = options.keep_in});
   ChaosReport report{.undisturbed = test.undisturbed(), .allows_missed = options.allows_missed};
   console.out << "undisturbed: weights " << report.undisturbed.last_fit->weights_digest << " at step "
@@ -297,6 +306,12 @@ void add_chaos_options(CLI::App& command, ChaosOptions& options) {
       .add_option("--replicas", options.replicas,
                   "The value of {replicas}, and the ranks of random faults (default: those of the program)")
       ->check(CLI::Range(1, 64).description(""));
+  command
+      .add_option("--hosts", options.hosts,
+                  "Start the program so many times at once, as on several hosts, at addresses of this one; {replicas} "
+                  "are those of each")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 16).description(""));
   command.add_option("--steps", options.steps, "The last step of random faults (default: that of the undisturbed run)")
       ->check(whole_from(1));
   command.add_flag("--each", options.is_one_run_each,

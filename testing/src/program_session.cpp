@@ -32,14 +32,21 @@ constexpr std::chrono::milliseconds kLook(10);
 // How long the kernel may take to end killed processes.
 constexpr std::chrono::seconds kKillTimeout(20);
 
-std::vector<std::string> environment_with(const std::vector<std::string>& faults) {
-  const std::string name = std::string(recovery::kFaultsVariable) + "=";
+// "NAME=VALUE" without the value.
+std::string_view name_in(std::string_view variable) {
+  return variable.substr(0, variable.find('=') + 1);
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& faults, std::vector<std::string> variables) {
+  // Faults in the environment of the test itself are not meant for this run, so the empty ones replace them.
+  variables.push_back(fmt::format("{}={}", recovery::kFaultsVariable, fmt::join(faults, ";")));
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    // Faults in the environment of the test itself are not meant for this run.
-    if (!std::string_view(*entry).starts_with(name)) environment.emplace_back(*entry);
+    const auto replaces = [&](const std::string& variable) { return name_in(variable) == name_in(*entry); };
+    if (std::none_of(variables.begin(), variables.end(), replaces)) environment.emplace_back(*entry);
   }
-  if (!faults.empty()) environment.push_back(fmt::format("{}{}", name, fmt::join(faults, ";")));
+  if (faults.empty()) variables.pop_back();
+  environment.insert(environment.end(), variables.begin(), variables.end());
   return environment;
 }
 
@@ -75,17 +82,18 @@ std::pair<FileDescriptor, FileDescriptor> create_pipe() {
 
 }  // namespace
 
-ProgramSession::ProgramSession(std::vector<std::string> command, const std::vector<std::string>& faults) {
-  std::vector<std::string> environment = environment_with(faults);
+ProgramSession::ProgramSession(std::vector<std::string> command, const std::vector<std::string>& faults,
+                               const std::vector<std::string>& variables) {
+  std::vector<std::string> environment = environment_with(faults, variables);
   const std::vector<char*> arguments = pointers(command);
-  const std::vector<char*> variables = pointers(environment);
+  const std::vector<char*> all_variables = pointers(environment);
   auto [reading, writing] = create_pipe();
   auto [error_reading, error_writing] = create_pipe();
   // wait() looks for the end of the program and for its output, and may block in neither.
   ::fcntl(reading.value(), F_SETFL, O_NONBLOCK);
   const int parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ == 0) become(arguments.data(), variables.data(), writing.value(), error_writing.value(), parent);
+  if (pid_ == 0) become(arguments.data(), all_variables.data(), writing.value(), error_writing.value(), parent);
   if (pid_ < 0) throw system_error(errno, "cannot fork a process for " + command.front());
   ended_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   spoken_ = std::move(reading);

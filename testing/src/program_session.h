@@ -15,9 +15,10 @@ namespace holdfast::resilience {
 
 class ProgramSession {
  public:
-  // Starts the program. Its standard output and error are collected, and its standard input is empty. Throws Error when
-  // it cannot be executed.
-  ProgramSession(std::vector<std::string> command, const std::vector<std::string>& faults);
+  // Starts the program, with `variables` ("NAME=VALUE") in its environment besides those of this process. Its standard
+  // output and error are collected, and its standard input is empty. Throws Error when it cannot be executed.
+  ProgramSession(std::vector<std::string> command, const std::vector<std::string>& faults,
+                 const std::vector<std::string>& variables = {});
   // Kills all processes that are left.
   ~ProgramSession();
   ProgramSession(const ProgramSession&) = delete;

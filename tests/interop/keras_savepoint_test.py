@@ -1,5 +1,6 @@
 """Holdfast savepoints become Keras models, and Keras weights become savepoints."""
 
+import functools
 import json
 import math
 
@@ -102,6 +103,13 @@ def in_keras(optimizer="adam", other=None):
     return model
 
 
+@functools.cache
+def weights_of_the_model():
+    """Name, shape, and whether it is trained, of each weight."""
+    return [(f"{layer.name}/{weight.name}", weight.shape, weight.trainable)
+            for layer in in_keras("sgd").layers for weight in layer.weights]
+
+
 def graph():
     """The same model as Holdfast's savepoints describe it."""
     dense = {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
@@ -131,12 +139,10 @@ def savepoint(folder, optimizer="adam", seed=1, stem="savepoint", step=41, conte
     generator = np.random.default_rng(seed)
     if content is None:
         content = {}
-        for layer in in_keras("sgd").layers:
-            for weight in layer.weights:
-                name = f"{layer.name}/{weight.name}"
-                content["model/" + name] = generator.uniform(0.1, 1, weight.shape).astype("f4")
-                for slot in slots if weight.trainable else []:
-                    content[f"optimizer/{slot}/{name}"] = generator.normal(size=weight.shape).astype("f4")
+        for name, shape, is_trainable in weights_of_the_model():
+            content["model/" + name] = generator.uniform(0.1, 1, shape).astype("f4")
+            for slot in slots if is_trainable else []:
+                content[f"optimizer/{slot}/{name}"] = generator.normal(size=shape).astype("f4")
     metadata = {"kind": "savepoint", "holdfast": "0.1", "graph": graph(), "step": step, "epoch": 2, "batch": 0,
                 "configuration": {"optimizer": configuration, "loss": LOSS, "metrics": METRICS,
                                   "initial_weights": "drawn"}}

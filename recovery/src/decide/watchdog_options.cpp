@@ -73,14 +73,6 @@ void check_hosts(const WatchdogOptions& options) {
   if (options.devices.size() % static_cast<std::size_t>(options.hosts) != 0 || options.devices.empty()) {
     refuse(fmt::format("{} devices cannot be divided among {} hosts", options.devices.size(), options.hosts));
   }
-  const bool are_cpus = std::all_of(options.devices.begin(), options.devices.end(),
-                                    [](const std::string& device) { return device.starts_with("cpu"); });
-  if (!are_cpus) {
-    throw Error(
-        ErrorCode::unsupported,
-        "a run over several hosts computes on CPUs only, and other devices were named; give --nnodes 1 for a run "
-        "on the devices of this host");
-  }
   check_duration("join_timeout", options.join_timeout);
 }
 

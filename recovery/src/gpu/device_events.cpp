@@ -37,10 +37,18 @@ std::string story_of(const GpuEvent& event) {
   return event.kind == GpuEvent::Kind::xid ? fmt::format("Xid {}, {}", event.xid, what) : std::string(what);
 }
 
+// Devices of two hosts may have one name, and the driver knows those of its own.
+std::vector<std::string> of_the_first_host(std::vector<std::string> devices, int hosts) {
+  for (std::size_t slot = 0; slot < devices.size(); ++slot) {
+    if (slot % static_cast<std::size_t>(hosts) != 0) devices[slot].clear();
+  }
+  return devices;
+}
+
 }  // namespace
 
-DeviceEvents::DeviceEvents(std::vector<std::string> devices, Journal& journal)
-    : devices_(std::move(devices)), journal_(journal) {}
+DeviceEvents::DeviceEvents(std::vector<std::string> devices, int hosts, Journal& journal)
+    : devices_(of_the_first_host(std::move(devices), hosts)), journal_(journal) {}
 
 std::vector<int> DeviceEvents::cuda_numbers() const {
   std::set<int> numbers;

@@ -25,8 +25,9 @@ class DeviceEvents {
   // process that was started after the first of them is not affected.
   static constexpr std::chrono::seconds kAftermath{5};
 
-  // `devices` are the names of the device slots. The journal outlives it.
-  DeviceEvents(std::vector<std::string> devices, Journal& journal);
+  // `devices` are the names of the device slots; `hosts` take turns with them (WatchdogOptions::hosts), and those of
+  // the first one count. The journal outlives it.
+  DeviceEvents(std::vector<std::string> devices, int hosts, Journal& journal);
 
   // The N of each cuda:N among the device slots, without repetition.
   std::vector<int> cuda_numbers() const;
@@ -53,7 +54,7 @@ class DeviceEvents {
                     std::vector<Event>& events) const;
   void write_down(const std::string& device, const GpuEvent& event, XidAction action, const std::string& what);
 
-  const std::vector<std::string> devices_;  // by device slot
+  const std::vector<std::string> devices_;  // by device slot; empty: of another host
   Journal& journal_;
   std::map<std::string, Last> last_;  // by device
 };

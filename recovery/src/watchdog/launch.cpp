@@ -199,13 +199,14 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(st
                                                                               int hosts, std::string run_directory) {
   return [devices = std::move(devices), hosts, directory = std::move(run_directory)](const NewProcess& process) {
     const auto local = static_cast<std::size_t>(process.device_slot / hosts);
-    return std::vector<std::string>{fmt::format("RANK={}", process.rank),
-                                    fmt::format("LOCAL_RANK={}", local),
+    return std::vector<std::string>{fmt::format("RANK={}", process.rank), fmt::format("LOCAL_RANK={}", local),
                                     fmt::format("WORLD_SIZE={}", process.replicas),
                                     fmt::format("LOCAL_WORLD_SIZE={}", devices.size()),
                                     fmt::format("HOLDFAST_DEVICE={}", devices.at(local)),
                                     fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
-                                    fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory)};
+                                    fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory),
+                                    // What a replica starts is no host of the run.
+                                    "HOLDFAST_NNODES=1"};
   };
 }
 

@@ -66,17 +66,16 @@ WatchdogOptions of_all_hosts(WatchdogOptions options, int hosts) {
   for (const std::string& device : devices) {
     options.devices.insert(options.devices.end(), static_cast<std::size_t>(hosts), device);
   }
-  options.variables_of = variables_on_hosts(devices, hosts, options.run_directory);
   return options;
 }
 
-RunOutcome run_head(const WatchdogOptions& options, const Surroundings& found, const Secret& secret) {
-  const Introduction introduction = introduction_of(options, found);
-  const WatchdogOptions of_all = of_all_hosts(options, found.hosts);
-  check_options(of_all);
-  log_as_asked(of_all);
+RunOutcome run_head(const OwnRun& own, const Surroundings& found, const Secret& secret) {
+  const Introduction introduction = introduction_of(own.options, found);
+  log_as_asked(own.options);
   outlive_failing_writes();
-  const OwnedRun run = OwnedRun::take(of_all.run_directory, {.copies = std::nullopt, .how = of_all.start});
+  const OwnedRun run = OwnedRun::take(own.options.run_directory, own.how);
+  const WatchdogOptions of_all = of_all_hosts(own.begin(), found.hosts);
+  check_options(of_all);
   RemoteHosts others({.head = found.head, .introduction = introduction, .mark = leave_head_mark(of_all.run_directory)},
                      secret);
   // Other hosts would have to begin anew, too, so it never gives way to another run.
@@ -171,18 +170,35 @@ class HostRun {
   std::optional<Agent> agent_;  // last: it uses all other members
 };
 
+RunOutcome run_here(const OwnRun& run, const Surroundings& found, const HostFlags& flags) {
+  const Secret secret = secret_of(found);
+  // All that can be known before the first host has begun.
+  check_options(of_all_hosts(run.options, found.hosts));
+  if (found.host == 0) return run_head(run, found, secret);
+  log_as_asked(run.options);
+  outlive_failing_writes();
+  return HostRun(run.options, found, flags, secret).run();
+}
+
 }  // namespace
 
 RunOutcome run_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts) {
   const Surroundings found = surroundings_from(hosts);
   if (found.hosts == 1) return run_watchdog(for_any_program(std::move(options), std::move(devices), hosts));
-  const Secret secret = secret_of(found);
   options = complete_for_a_host(std::move(options), std::move(devices), found.replicas);
-  check_options(of_all_hosts(options, found.hosts));
-  if (found.host == 0) return run_head(options, found, secret);
-  log_as_asked(options);
-  outlive_failing_writes();
-  return HostRun(options, found, hosts, secret).run();
+  options.variables_of = variables_on_hosts(options.devices, found.hosts, options.run_directory);
+  return run_here(
+      {.options = options, .how = {.copies = std::nullopt, .how = options.start}, .begin = [&] { return options; }},
+      found, hosts);
+}
+
+HostOfRun host_of_run() {
+  const Surroundings found = surroundings_from({});
+  return {.hosts = found.hosts, .host = found.host, .replicas = found.replicas};
+}
+
+RunOutcome run_on_hosts(const OwnRun& run) {
+  return run_here(run, surroundings_from({}), {});
 }
 
 }  // namespace holdfast::recovery

@@ -149,7 +149,7 @@ class WatchdogLoop {
 
   const std::unique_ptr<LinkListener> links_;  // null: a single host
   const std::unique_ptr<HostAgent> host_;      // the head's own; outlives all processes
-  DeviceEvents device_events_{options_.devices, journal_};
+  DeviceEvents device_events_{options_.devices, options_.hosts, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
   SlowReplicas slow_replicas_{options_.recovery.when_slow, journal_};

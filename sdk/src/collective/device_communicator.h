@@ -17,6 +17,8 @@ namespace holdfast {
 
 struct DeviceCommunicatorShape {
   ShardAssignment assignment{};
+  int hosts = 1;  // that have ranks
+  int host = 0;   // of this rank
   int slots = 1;  // that this rank has
   std::size_t gradient_floats = 0;
   std::size_t tail_floats = 0;

@@ -74,7 +74,7 @@ TEST_F(Chaos, IsOfASingleHost) {
 
   EXPECT_EQ(run_with({"holdfast", "run", "--nnodes", "2", "--", "train"}), kNotDone);
   EXPECT_THAT(problems(),
-              HasSubstr("the command has --nnodes 2, and chaos tests a program on this host alone; test a"));
+              HasSubstr("the command has --nnodes 2, and chaos tests a program on this host alone; --hosts"));
   EXPECT_EQ(run_with({"holdfast", "run", "--nnodes=3", "--", "train"}), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("the command has --nnodes 3, and chaos"));
   const Variable hosts("PET_NNODES", "2");
@@ -82,7 +82,20 @@ TEST_F(Chaos, IsOfASingleHost) {
   const Variable head("PET_MASTER_ADDR", "10.0.0.2");
   EXPECT_EQ(run_with({"train"}), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("PET_NNODES says that the run has 2 hosts, of which this is number 0, and chaos"));
-  EXPECT_THAT(problems(), HasSubstr("`holdfast run --inject` on each of them"));
+  EXPECT_THAT(problems(), HasSubstr("--hosts tests it on several addresses"));
+}
+
+// The first host does what the only one does above.
+TEST_F(Chaos, StartsTheProgramOnEachOfSeveralHosts) {
+  const std::string others =
+      "touch {run_dir}/host$HOLDFAST_NODE_RANK; [ $HOLDFAST_NODE_RANK = 0 ] || exit 0; "
+      "until test -e {run_dir}/host1; do sleep 0.01; done; ";
+  EXPECT_EQ(run_chaos({"--hosts", "2", "--fault", "rank=1,step=10,fault=kill"}, others + kBreaks), kDamaged)
+      << problems();
+
+  EXPECT_THAT(out(), HasSubstr("--fault rank=1,step=10,fault=kill --replicas 1 --hosts 2 -- "));
+  EXPECT_EQ(run_chaos({"--hosts", "2", "--every", "1s"}, others + kSurvives), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("--every kills replicas of one host"));
 }
 
 TEST_F(Chaos, TakesOneHostForASingleOne) {

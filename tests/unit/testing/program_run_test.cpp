@@ -2,6 +2,7 @@
 
 #include "holdfast/testing/program_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -10,6 +11,7 @@
 
 #include "holdfast/base/error.h"
 #include "process_table.h"
+#include "support/program.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::resilience {
@@ -118,6 +120,53 @@ TEST(ProgramRun, StartsAProgramAgainWhoseWatchdogWasKilled) {
   const RunResult once = run_program(shell(line), {.faults = {"rank=0,step=3,fault=kill"}});
   EXPECT_EQ(once.starts, 1);
   EXPECT_EQ(once.exit_code, 128 + SIGKILL);
+}
+
+Program shell_on_two_hosts(const std::string& line) {
+  Program program = shell(line);
+  program.hosts = 2;
+  return program;
+}
+
+TEST(ProgramRun, StartsAProgramOnEachHost) {
+  const TemporaryFolder folder;
+
+  const RunResult run =
+      run_program(shell_on_two_hosts("echo $HOLDFAST_NNODES $HOLDFAST_HEAD {replicas} "
+                                     "`wc -c < $HOLDFAST_SECRET_FILE` > {run_dir}/$HOLDFAST_NODE_RANK"),
+                  {.run_directory = folder / "run"});
+
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.starts, 1);
+  const std::string of_first = read_file(folder / "run/0");
+  EXPECT_THAT(of_first, ::testing::MatchesRegex("2 127.0.0.1:[0-9]+ 2 32\n"));
+  EXPECT_EQ(read_file(folder / "run/1"), of_first);
+}
+
+TEST(ProgramRun, HasTheExitCodeOfAHostThatFailed) {
+  EXPECT_EQ(run_program(shell_on_two_hosts("exit $((3 * $HOLDFAST_NODE_RANK))"), {}).exit_code, 3);
+  EXPECT_EQ(run_program(shell_on_two_hosts("exit $((7 - $HOLDFAST_NODE_RANK))"), {}).exit_code, 7);
+}
+
+// The first host goes on until the second one is back, which comes too late to hear of the end.
+TEST(ProgramRun, StartsAHostAgainWhoseWatchdogWasKilled) {
+  const RunResult run = run_program(
+      shell_on_two_hosts(
+          "if [ $HOLDFAST_NODE_RANK = 0 ]; then until test -e {run_dir}/back; do sleep 0.01; done; exit 0; fi; "
+          "test -e {run_dir}/again || { touch {run_dir}/again; kill -9 $$; }; touch {run_dir}/back; "
+          "exec sleep 1000"),
+      {.faults = {"rank=1,step=3,fault=kill-watchdog"}, .leave_time = std::chrono::milliseconds(100)});
+
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.starts, 2);
+  EXPECT_FALSE(run.is_out_of_time);
+}
+
+TEST(ProgramRun, KillsAHostThatDoesNotEndWithTheFirst) {
+  const RunResult run = run_program(shell_on_two_hosts("[ $HOLDFAST_NODE_RANK = 0 ] || exec sleep 1000"),
+                                    {.leave_time = std::chrono::milliseconds(100)});
+
+  EXPECT_TRUE(run.is_out_of_time);
 }
 
 TEST(ProgramRun, DeletesATemporaryRunDirectoryAndKeepsANamedOne) {

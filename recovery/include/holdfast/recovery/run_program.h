@@ -8,10 +8,13 @@
 //
 // All hosts share the run directory, under one name. See docs/decisions/agents.md.
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/run_start.h"
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
@@ -25,5 +28,30 @@ namespace holdfast::recovery {
 //
 // Throws as for_any_program() and run_watchdog(), and Error for a secret that cannot be used.
 RunOutcome run_program(WatchdogOptions options, std::vector<std::string> devices, const HostFlags& hosts);
+
+// Where this process is in a run, as its environment says.
+struct HostOfRun {
+  int hosts = 1;
+  int host = 0;                   // the first one decides for the run
+  std::optional<int> replicas{};  // on this host, where the launcher says it
+};
+
+// Throws as who_says_several_hosts(), and Error{unsupported} where a launcher has started several processes on this
+// host.
+HostOfRun host_of_run();
+
+// A run over several hosts whose program starts itself again for each replica, as supervise() does.
+struct OwnRun {
+  // They are those of this host, as run_watchdog() takes them.
+  WatchdogOptions options{};
+  OwnedRun::Options how{};  // how the first host takes the run directory; the others do not
+  // For the first host, which calls it once it owns the directory: the options of a host, and choices of the run, which
+  // all processes get. `max_replicas` is that of the run.
+  std::function<WatchdogOptions()> begin{};
+};
+
+// To be called on each host, where host_of_run() says that there are several. Returns and throws as run_program(), and
+// as `run.begin`.
+RunOutcome run_on_hosts(const OwnRun& run);
 
 }  // namespace holdfast::recovery

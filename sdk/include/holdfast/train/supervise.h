@@ -21,6 +21,11 @@
 //     sum += run_results(directory).calls.back().results.at("loss");
 //   }
 //   std::printf("mean loss %g\n", sum / 3);  // once
+//
+// A program that is started on each of several hosts becomes the agent of its host, and the first host decides for the
+// run. Which host it is on comes from the environment: HOLDFAST_NNODES, HOLDFAST_NODE_RANK, HOLDFAST_HEAD and
+// HOLDFAST_SECRET_FILE, or what torchrun, Kubeflow, Slurm or Open MPI say (docs/hosts/index.md). The options are the
+// same on all hosts. The call returns on each host, and the program may make one call only.
 
 #include <cstdint>
 #include <functional>
@@ -49,7 +54,8 @@ enum class DeviceKind {
 struct SuperviseOptions {
   // There is one replica for each device of `devices`, such as "cuda:0", "cuda:1". A device may be listed several
   // times. When the list is empty there are `replicas` of them. When that is 0 too, there is one for every device of
-  // `kind`; each core that this process may run on counts as one CPU device.
+  // `kind`; each core that this process may run on counts as one CPU device. On several hosts
+  // these are the replicas of each host.
   DeviceKind kind = DeviceKind::cpu;
   std::vector<std::string> devices{};  // "cpu", "cuda:0", ...
   int replicas = 0;                    // without `devices`
@@ -124,8 +130,9 @@ inline constexpr int kExitStopped = 75;
 //
 // After a stop (kExitStopped) later calls return kExitStopped without starting. Refused with kExitFailed: a second call
 // with the run directory of an earlier one; calls that differ between a replica and the first process; a second call
-// under `holdfast run`. Throws Error{invalid_argument} when it is called within a training function, or while a call of
-// another thread runs, and in no other case.
+// under `holdfast run` or on several hosts; an environment that contradicts itself about hosts. Throws
+// Error{invalid_argument} when it is called within a training function, or while a call of another thread runs, and in
+// no other case.
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train);
 
 // True in a process that supervise() or `holdfast run` started as a replica, from its first line to its end. False in

@@ -40,9 +40,11 @@ FloatRange part_of(FloatRange range, std::size_t begin, std::size_t end) {
 
 using DeviceName = std::array<char, 32>;
 
-// Whether two ranks of this host use the same device.
-bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Deadline deadline) {
-  const std::string name = stream.identity();
+// Whether two ranks of one host use the same device.
+bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, const DeviceCommunicatorShape& shape,
+                        Deadline deadline) {
+  // Devices of two hosts may be at the same place.
+  const std::string name = fmt::format("{}/{}", shape.host, stream.identity());
   // A fixed size, because gather_all() needs the same number of bytes from every rank.
   DeviceName own{};
   std::copy_n(name.begin(), std::min(name.size(), own.size()), own.begin());
@@ -122,9 +124,11 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
                                                      const DeviceCommunicatorShape& shape) {
   const std::shared_ptr<NcclLibrary>& library = NcclLibrary::instance();
   require_nvml();
-  set_nccl_environment({.version = library->version(),
-                        .shares_device = is_a_device_shared(*host, *stream, Deadline::after(shape.connect_timeout)),
-                        .process_name = process_name()});
+  set_nccl_environment(
+      {.version = library->version(),
+       .shares_device = is_a_device_shared(*host, *stream, shape, Deadline::after(shape.connect_timeout)),
+       .is_one_host = shape.hosts == 1,
+       .process_name = process_name()});
   return std::make_unique<NcclCommunicator>(std::move(host), memory, std::move(stream), library, shape);
 }
 

@@ -46,6 +46,7 @@ struct Replica::Context {
   int rank = 0;
   int size = 1;
   int hosts = 1;                    // that have ranks
+  int host = 0;                     // of this rank
   bool keeps_for_its_host = false;  // the lowest rank of its host, where rank 0 is on another one
   int generation = 0;
   std::string device = "cpu";   // that this process computes on: "cpu", "cuda:0"

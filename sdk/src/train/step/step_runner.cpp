@@ -56,6 +56,8 @@ std::unique_ptr<Communicator> connect(Replica::Context& context, Trainable& trai
   return make_device_communicator(
       std::move(host), trainable.memory(),
       {.assignment = context.assignment(),
+       .hosts = context.hosts,
+       .host = context.host,
        .slots = slots_of_this_generation(context),
        .gradient_floats = layout.gradient_floats(),
        .tail_floats = layout.tail_floats(),

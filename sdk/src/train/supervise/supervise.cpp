@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -22,6 +23,7 @@
 #include "holdfast/base/threads.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/run_program.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
 #include "holdfast/train/memory_savepoint.h"
@@ -58,20 +60,33 @@ void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::
 // What does not depend on the run's choices: how its replicas are made.
 struct RunPlan {
   const SuperviseOptions& options;
+  recovery::HostOfRun place;
   std::vector<std::string> command;
   AssignedCalls calls;
   ReplicaDevices devices = devices_of(options);
-  int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
+  // They are those of this host. What a launcher says counts for a run over several alone.
+  int replicas = devices.replicas != 0
+                     ? devices.replicas
+                     : (place.hosts > 1 ? place.replicas : std::nullopt).value_or(recovery::core_count());
+
+  int of_all_hosts() const { return replicas * place.hosts; }
 };
+
+// Hosts take turns (WatchdogOptions::hosts).
+std::string device_of_slot(const RunPlan& plan, int slot) {
+  const int on_its_host = slot / plan.place.hosts;
+  return plan.devices.names.empty() ? fmt::format("cpu:{}", on_its_host)
+                                    : plan.devices.names.at(static_cast<std::size_t>(on_its_host));
+}
 
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
   // HOLDFAST_RANK, since a launcher of this program may have set RANK for every process.
-  const std::string device = plan.devices.names.empty()
-                                 ? fmt::format("cpu:{}", process.device_slot)
-                                 : plan.devices.names.at(static_cast<std::size_t>(process.device_slot));
   // HOLDFAST_START was for this run. It is emptied so that programs that a replica starts do not start anew.
-  std::vector<std::string> variables{fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
+  std::vector<std::string> variables{fmt::format("HOLDFAST_RANK={}", process.rank),
+                                     device_variable(device_of_slot(plan, process.device_slot)),
                                      std::string(recovery::kStartVariable) + "="};
+  // So is this: what a replica starts is no host of the run.
+  if (plan.place.hosts > 1) variables.emplace_back("HOLDFAST_NNODES=1");
   // Before CUDA starts in the replica, for an application that computes with cuBLAS, as LibTorch does.
   if (plan.devices.are_cuda() && std::getenv(compute::kCublasWorkspaceVariable) == nullptr) {
     variables.push_back(fmt::format("{}={}", compute::kCublasWorkspaceVariable, compute::kCublasWorkspace));
@@ -84,14 +99,30 @@ std::string name_of_call(std::size_t earlier_calls, const std::string& run_direc
   return fmt::format("call {} of supervise(), for the run directory {}", earlier_calls + 1, run_directory);
 }
 
+// Processes of other hosts may have another working directory.
+std::string run_directory_of(const RunPlan& plan) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(plan.options.run_directory, error);
+  return plan.place.hosts == 1 || error ? plan.options.run_directory : absolute.lexically_normal().string();
+}
+
+// A run over several hosts names all devices.
+std::vector<std::string> names_of_devices(const RunPlan& plan) {
+  std::vector<std::string> names = plan.devices.names;
+  if (plan.place.hosts == 1 || !names.empty()) return names;
+  for (int slot = 0; slot < plan.of_all_hosts(); slot += plan.place.hosts) names.push_back(device_of_slot(plan, slot));
+  return names;
+}
+
+// The options of this host.
 recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
   const SuperviseOptions& options = plan.options;
   const bool is_other_program = !options.replica_executable.empty();
   return {.replicas = plan.replicas,
           .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
-          .devices = plan.devices.names,
+          .devices = names_of_devices(plan),
           .recovery = options.recovery,
-          .run_directory = options.run_directory,
+          .run_directory = run_directory_of(plan),
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
           .worker_config = worker_config(options, choices, plan.calls),
@@ -106,9 +137,9 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
 // Called under the lock of the run directory, so that no other run begins there meanwhile.
 recovery::WatchdogOptions begin_run(const RunPlan& plan) {
   try {
-    const RunChoices choices = settle_choices(plan.options, plan.replicas);
-    check_numbers(choices, plan.replicas, recovery::kMaxReplicas);
-    if (plan.devices.are_cuda()) require_same_replicas(choices, plan.replicas, plan.options);
+    const RunChoices choices = settle_choices(plan.options, plan.of_all_hosts());
+    check_numbers(choices, plan.of_all_hosts(), recovery::kMaxReplicas);
+    if (plan.devices.are_cuda()) require_same_replicas(choices, plan.of_all_hosts(), plan.options);
     record_choices(plan.options, choices, true);
     return watchdog_options(plan, choices);
   } catch (const OtherChoices& failure) {
@@ -128,15 +159,16 @@ std::vector<std::string> command_of_replicas(int argc, char** argv, const Superv
 
 // Refuses options that can never work before an earlier run is put aside.
 void check_options(const RunPlan& plan) {
-  const int shards = plan.options.shards == 0 ? plan.replicas : plan.options.shards;
+  const int shards = plan.options.shards == 0 ? plan.of_all_hosts() : plan.options.shards;
   const RunChoices asked{.seed = plan.options.seed,
                          .shards = shards,
                          .threads_per_shard = plan.options.threads_per_shard,
                          .reduction = plan.options.reduction,
-                         .first_replicas = plan.replicas};
-  if (plan.options.shards > 0) check_numbers(asked, plan.replicas, recovery::kMaxReplicas);
-  // With the numbers that were asked for; those of the run may differ and are checked later.
-  recovery::check_options(watchdog_options(plan, asked));
+                         .first_replicas = plan.of_all_hosts()};
+  if (plan.options.shards > 0) check_numbers(asked, plan.of_all_hosts(), recovery::kMaxReplicas);
+  // With the numbers that were asked for; those of the run may differ and are checked later. What concerns all hosts
+  // together is checked by run_on_hosts().
+  if (plan.place.hosts == 1) recovery::check_options(watchdog_options(plan, asked));
 }
 
 recovery::AskedStart asked_start(const SuperviseOptions& options) {
@@ -154,14 +186,16 @@ int train_alone_from_newest_state(const SuperviseOptions& options, const std::fu
   return train_alone(options, train);
 }
 
-recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options, const recovery::AskedStart& start,
-                           AssignedCalls calls) {
-  const RunPlan plan{
-      .options = options, .command = command_of_replicas(argc, argv, options), .calls = std::move(calls)};
+recovery::RunOutcome watch(const RunPlan& plan, const recovery::AskedStart& start) {
   check_options(plan);
-  return recovery::run_watchdog(
-      recovery::OwnedRun::take(options.run_directory, {.copies = options.savepoint_copies, .how = start}),
-      [&] { return begin_run(plan); });
+  const recovery::OwnedRun::Options how{.copies = plan.options.savepoint_copies, .how = start};
+  const auto begin = [&] { return begin_run(plan); };
+  if (plan.place.hosts == 1) {
+    return recovery::run_watchdog(recovery::OwnedRun::take(plan.options.run_directory, how), begin);
+  }
+  // Nothing of it depends on choices but what the first host sends to all.
+  return recovery::run_on_hosts(
+      {.options = watchdog_options(plan, {.shards = plan.of_all_hosts()}), .how = how, .begin = begin});
 }
 
 // Whether a new process would fail in the same way.
@@ -336,8 +370,15 @@ class Program {
     }
     try {
       if (is_alone_asked_for(options.alone)) return train_alone_from_newest_state(options, train);
+      const recovery::HostOfRun place = recovery::host_of_run();
+      if (place.hosts > 1) require_first_call(options);
+      const RunPlan plan{.options = options,
+                         .place = place,
+                         .command = command_of_replicas(argc, argv, options),
+                         .calls = {.earlier = calls_, .own = call}};
+      // The first host begins anew for all.
       const recovery::RunOutcome outcome =
-          watch(argc, argv, options, start_of_call(options), {.earlier = calls_, .own = call});
+          watch(plan, place.host == 0 ? start_of_call(options) : recovery::AskedStart{});
       is_stopped_ = outcome.is_stop_requested;
       const bool was_stopped = outcome.exit_code == kExitStopped;
       if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);
@@ -346,6 +387,15 @@ class Program {
       log(LogLevel::error, failure.what());
       return kExitFailed;
     }
+  }
+
+  // Hosts would have to agree on which call they are in: one that comes back begins with the first.
+  void require_first_call(const SuperviseOptions& options) const {
+    if (calls_.empty()) return;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the program calls supervise() a second time, for {}, which it cannot on several hosts; "
+                            "make each run a start of its own, or give HOLDFAST_NNODES=1 for runs of this host alone",
+                            options.run_directory));
   }
 
   int supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {

@@ -238,6 +238,7 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
     const HostLayout layout = layout_of(worker);
     const int host = layout.host_of(moved.rank);
     moved.hosts = layout.hosts();
+    moved.host = host;
     moved.keeps_for_its_host = host > 0 && moved.rank == layout.first_rank(host);
     // The replicas of this host share its cores.
     moved.saving_threads = std::max(1, cores / layout.ranks_of(host));

@@ -23,6 +23,10 @@ struct Program {
   // directory, and {replicas} by `replicas`. One argument must contain {run_dir}.
   std::vector<std::string> command{};
   int replicas = 2;  // replaces {replicas}
+  // More than 1: the program is started so many times at once, as on several hosts: addresses of this machine, which
+  // share the run directory. HOLDFAST_NNODES and others tell the program, so it calls supervise() or is `holdfast run`.
+  // `replicas` are those of each host then, and what is on a host lives in a session of its own.
+  int hosts = 1;
 };
 
 // How the program is run.
@@ -63,14 +67,16 @@ struct InjectedCorruption {
 
 // What is known about a run after its end. Steps are counted from 0.
 struct RunResult {
-  // 128 + the signal's number when a signal ended the program.
+  // 128 + the signal's number when a signal ended the program. On several hosts, that of the first one; where it is 0,
+  // that of the first host that has another one and was not started again.
   int exit_code = -1;
-  // A program whose watchdog was killed by a fault is started again, so there may be several starts.
+  // A program whose watchdog was killed by a fault is started again, so there may be several starts. On several hosts
+  // it is the sum of those beyond the first of each, and 1.
   int starts = 1;
   bool is_out_of_time = false;  // the time limit passed, and all processes were killed
   // Why the run ended: the last sentence of the journal, or else the last line of the output.
   std::string sentence{};
-  // Standard output and standard error together, at most their last 64 KiB.
+  // Standard output and standard error together, at most their last 64 KiB; on several hosts, of each start.
   std::string output{};
   int replicas = 0;  // with which the watchdog began; 0: it did not begin
   // Empty: no fit() finished.

@@ -13,6 +13,7 @@
 #include "collective/shard_accumulator.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
+#include "support/host_threads.h"
 #include "unit/collective/nccl/support/nccl_test.h"
 
 namespace holdfast {
@@ -67,18 +68,23 @@ bool have_same_bits(const std::vector<float>& a, const std::vector<float>& b, Fl
 class NcclCommunicatorTest : public NcclTest {
  protected:
   std::unique_ptr<NcclCommunicator> connect(ThreadGroup& group, int rank, const ShardAssignment& assignment) {
-    auto host = group.connect({.rank = rank,
-                               .size = assignment.ranks(),
-                               .assignment = assignment,
-                               .slots = assignment.shards() + 1,
-                               .float_count = kTail,
-                               .tail_floats = kTail});
-    return std::make_unique<NcclCommunicator>(std::move(host), host_memory(), std::make_shared<FakeCollectiveStream>(),
-                                              library(),
-                                              DeviceCommunicatorShape{.assignment = assignment,
-                                                                      .slots = assignment.shards(),
-                                                                      .gradient_floats = kGradients,
-                                                                      .tail_floats = kTail});
+    return std::make_unique<NcclCommunicator>(group.connect(shape_of_tails(rank, assignment)), host_memory(),
+                                              std::make_shared<FakeCollectiveStream>(), library(),
+                                              device_shape(assignment));
+  }
+
+  static CommunicatorShape shape_of_tails(int rank, const ShardAssignment& assignment) {
+    return {.rank = rank,
+            .size = assignment.ranks(),
+            .assignment = assignment,
+            .slots = assignment.shards() + 1,
+            .float_count = kTail,
+            .tail_floats = kTail};
+  }
+
+  static DeviceCommunicatorShape device_shape(const ShardAssignment& assignment) {
+    return {
+        .assignment = assignment, .slots = assignment.shards(), .gradient_floats = kGradients, .tail_floats = kTail};
   }
 
   void run(const ShardAssignment& assignment, const std::function<void(NcclCommunicator&)>& body) {
@@ -103,6 +109,28 @@ TEST_F(NcclCommunicatorTest, AddsGradientsAndTailsInTheOrderOfTheHost) {
       if (!have_same_bits(reduce_shards(communicator, assignment, whole), expected, whole)) ++wrong;
       if (!communicator.was_finite()) ++wrong;
     }
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
+// The host's part goes over sockets between hosts, and NCCL joins by what travels there.
+TEST_F(NcclCommunicatorTest, AddsOverSeveralHostsInTheSameOrder) {
+  const ShardAssignment assignment({2, 1, 3});
+  const FloatRange whole{0, kGradients + kTail};
+  const std::vector<float> expected = expected_sums(6, whole);
+  library();
+  HostGroup group(HostLayout({2, 1}));
+  std::atomic<int> wrong{0};
+
+  run_host_ranks(group, [&](int rank) {
+    NcclCommunicator communicator(group.connect(shape_of_tails(rank, assignment)), host_memory(),
+                                  std::make_shared<FakeCollectiveStream>(), library(), device_shape(assignment));
+    for (int round = 0; round < 3; ++round) {
+      if (!have_same_bits(reduce_shards(communicator, assignment, whole), expected, whole)) ++wrong;
+      if (!communicator.was_finite()) ++wrong;
+    }
+    communicator.barrier(soon());
   });
 
   EXPECT_EQ(wrong, 0);

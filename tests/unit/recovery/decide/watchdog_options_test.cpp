@@ -158,10 +158,6 @@ TEST(WatchdogOptions, RefuseSeveralHostsWhereTheyAreNotPossible) {
   options.devices = {"cpu:0", "cpu:0", "cpu:0"};
   EXPECT_THAT(options_complaint(options), HasSubstr("3 devices cannot be divided among 2 hosts"));
 
-  options.devices = {"cuda:0", "cuda:0"};
-  EXPECT_EQ(code_thrown_by([&] { check_options(options); }), ErrorCode::unsupported);
-  EXPECT_THAT(sentence_thrown_by([&] { check_options(options); }), HasSubstr("on CPUs only"));
-
   options.devices = {"cpu:0", "cpu:0"};
   options.is_plain_program = true;
   EXPECT_THAT(options_complaint(options), HasSubstr("runs on a single host"));

@@ -56,14 +56,14 @@ class DeviceEventsTest : public testing::Test {
   Journal journal_{folder_ / "journal.jsonl"};
   State state_ = initial_state({.replicas = 2, .device_slots = 3}, 0);
   Moment now_{};
-  DeviceEvents events_{{"cuda:0", "cuda:4", "cpu:0"}, journal_};
+  DeviceEvents events_{{"cuda:0", "cuda:4", "cpu:0"}, 1, journal_};
 };
 
 TEST_F(DeviceEventsTest, WatchesEachCudaDeviceOnce) {
   EXPECT_THAT(events_.cuda_numbers(), ElementsAre(0, 4));
-  EXPECT_THAT(DeviceEvents({"cuda:1", "cuda:1", "cuda:", "cuda:x", "cuda:2x", "gpu:3"}, journal_).cuda_numbers(),
+  EXPECT_THAT(DeviceEvents({"cuda:1", "cuda:1", "cuda:", "cuda:x", "cuda:2x", "gpu:3"}, 1, journal_).cuda_numbers(),
               ElementsAre(1));
-  EXPECT_THAT(DeviceEvents({}, journal_).cuda_numbers(), IsEmpty());
+  EXPECT_THAT(DeviceEvents({}, 1, journal_).cuda_numbers(), IsEmpty());
 }
 
 TEST_F(DeviceEventsTest, OnlyRecordsErrorsThatAProcessMayCause) {
@@ -88,7 +88,7 @@ TEST_F(DeviceEventsTest, LeavesOutALostDeviceBeforeItReplacesReplicas) {
 }
 
 TEST_F(DeviceEventsTest, ConcernsAllSlotsOfADevice) {
-  DeviceEvents events({"cuda:0", "cuda:0", "cuda:1"}, journal_);
+  DeviceEvents events({"cuda:0", "cuda:0", "cuda:1"}, 1, journal_);
 
   const std::vector<Event> follow = events.take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}, state_, now_);
 
@@ -96,6 +96,18 @@ TEST_F(DeviceEventsTest, ConcernsAllSlotsOfADevice) {
   EXPECT_EQ(follow[0].device_slot, 0);
   EXPECT_EQ(follow[1].device_slot, 1);
   EXPECT_EQ(follow[4].member, 2);
+}
+
+// Members 1 and 2 are on the second host, whose device has the same name.
+TEST_F(DeviceEventsTest, ConcernsSlotsOfTheFirstHostAlone) {
+  DeviceEvents events({"cuda:0", "cuda:0", "cuda:1", "cuda:1"}, 2, journal_);
+
+  const std::vector<Event> follow = events.take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}, state_, now_);
+
+  EXPECT_THAT(events.cuda_numbers(), ElementsAre(0, 1));
+  ASSERT_THAT(follow, SizeIs(2));
+  EXPECT_EQ(follow[0].device_slot, 0);
+  EXPECT_EQ(follow[1].member, 0);
 }
 
 TEST_F(DeviceEventsTest, SparesProcessesStartedSinceAnErrorThatIsReportedAgain) {

@@ -37,8 +37,10 @@ class Undecided : public Error {
 };
 
 // The folder of a Trainer of the run: the first one has the run directory itself, the second one "DIRECTORY/trainer2".
+// Without a run directory none has a folder: "/trainer2" would be in the root of the file system.
 inline std::string directory_of_trainer(const std::string& run_directory, int trainer) {
-  return trainer <= 0 ? run_directory : run_directory + "/trainer" + std::to_string(trainer + 1);
+  const bool is_its_own = trainer <= 0 || run_directory.empty();
+  return is_its_own ? run_directory : run_directory + "/trainer" + std::to_string(trainer + 1);
 }
 
 struct Replica::Context {

@@ -226,4 +226,22 @@ TEST(EndedTrainer, HasAFolderForItsSavepointsAsTheNextOneHas) {
   });
 }
 
+// Asks for the folder alone: a callback that writes would write to the root of the file system.
+TEST(EndedTrainer, IsFollowedWithoutARunDirectoryByOneThatHasNoFolderEither) {
+  Replica alone = Replica::alone();
+  std::vector<std::string> folders;
+  const auto notes_its_folder = [&] {
+    return LambdaCallback(
+        {.on_fit_begin = [&](TrainingContext& context) { folders.push_back(context.run_directory()); }});
+  };
+
+  for (int trainer = 0; trainer < 2; ++trainer) {
+    Trainer trainer_of_two(alone, small_model(), SGD(0.1F), loss_of_both());
+    trainer_of_two.fit(small_data().batch(10), {.epochs = 1, .callbacks = {notes_its_folder()}});
+    EXPECT_EQ(trainer_of_two.directory(), "");
+  }
+
+  EXPECT_EQ(folders, (std::vector<std::string>{"", ""}));
+}
+
 }  // namespace holdfast

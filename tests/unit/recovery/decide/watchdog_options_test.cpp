@@ -150,6 +150,8 @@ TEST(WatchdogOptions, DivideTheDevicesAmongTheHosts) {
   EXPECT_EQ(policy_of(options).hosts, 2);
   EXPECT_EQ(policy_of(options).device_slots, 4);
   EXPECT_THAT(policy_of(options).slot_hosts, ElementsAre(0, 1, 0, 1));
+  options.devices = {"cuda:0", "cuda:0", "cuda:1", "cuda:1"};
+  EXPECT_NO_THROW(check_options(options));
 }
 
 TEST(WatchdogOptions, RefuseSeveralHostsWhereTheyAreNotPossible) {

@@ -52,10 +52,6 @@ TEST_F(OneOfTheHosts, NeedsAProgramThatUsesHoldfast) {
   EXPECT_THAT(sentence_thrown_by([&] { run_program(plain, {}, flags(1)); }), HasSubstr("runs on a single host"));
 }
 
-TEST_F(OneOfTheHosts, ComputesOnCpus) {
-  EXPECT_EQ(code_thrown_by([&] { run_program(options(), {"cuda:0"}, flags(0)); }), ErrorCode::unsupported);
-}
-
 // Its digest is compared with that of the other hosts.
 TEST_F(OneOfTheHosts, MayHaveAProgramOfAnySize) {
   WatchdogOptions large = options();

@@ -167,8 +167,7 @@ TEST_F(Launch, TellsProcessesOfSeveralHostsWhereTheyAre) {
 
   EXPECT_THAT(variables,
               ElementsAre("RANK=2", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "HOLDFAST_DEVICE=cpu:5",
-                          "HOLDFAST_DEVICES=cpu:0,cpu:5", "HOLDFAST_RUN_DIRECTORY=/a/run",
-                          "HOLDFAST_NNODES=1"));
+                          "HOLDFAST_DEVICES=cpu:0,cpu:5", "HOLDFAST_RUN_DIRECTORY=/a/run", "HOLDFAST_NNODES=1"));
 }
 
 TEST_F(Launch, CompletesTheOptionsOfOneOfSeveralHosts) {

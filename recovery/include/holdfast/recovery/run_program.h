@@ -31,8 +31,8 @@ RunOutcome run_program(WatchdogOptions options, std::vector<std::string> devices
 
 // Where this process is in a run, as its environment says.
 struct HostOfRun {
-  int hosts = 1;
-  int host = 0;                   // the first one decides for the run
+  int hosts = 1;                  // that the run has
+  int host = 0;                   // of this process; the first one decides for the run
   std::optional<int> replicas{};  // on this host, where the launcher says it
 };
 

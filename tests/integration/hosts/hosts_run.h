@@ -18,9 +18,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "free_port.h"
 #include "resilience/digits_run.h"
 #include "support/comes_true.h"
-#include "support/free_port.h"
 #include "support/program.h"
 
 namespace holdfast {
@@ -155,7 +155,7 @@ class HostsRun : public ::testing::Test {
   const TemporaryFolder folder_;
   int number_of_hosts_;
   const std::string head_;
-  const int port_ = free_port();
+  const int port_ = resilience::free_port();
   std::string secret_ = folder_ / "secret";
   std::map<std::string, std::string> digits_{};  // options of the program
   std::map<int, std::unique_ptr<RunningProgram>> hosts_;

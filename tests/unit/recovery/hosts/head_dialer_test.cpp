@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/free_port.h"
+#include "free_port.h"
 #include "unit/recovery/support/loopback.h"
 
 namespace holdfast::recovery {
@@ -49,7 +49,7 @@ class Dialer : public ::testing::Test {
 };
 
 TEST_F(Dialer, GivesUpAtItsDeadline) {
-  dial({"127.0.0.1", free_port()}, Deadline::after(milliseconds(50)));
+  dial({"127.0.0.1", resilience::free_port()}, Deadline::after(milliseconds(50)));
 
   loopback.run_until([&] { return !last.empty(); }, "the end");
 
@@ -57,7 +57,7 @@ TEST_F(Dialer, GivesUpAtItsDeadline) {
 }
 
 TEST_F(Dialer, WaitsForAHeadThatStartsLater) {
-  const int port = free_port();
+  const int port = resilience::free_port();
   dial({"127.0.0.1", port});
   loopback.run_until([&] { return !failures.empty(); }, "a failed attempt");
 
@@ -95,10 +95,10 @@ TEST_F(Dialer, TriesAgainAfterAnAnswerThatIsNotOne) {
 }
 
 TEST_F(Dialer, CanBeDroppedAtAnyTime) {
-  dial({"127.0.0.1", free_port()});
+  dial({"127.0.0.1", resilience::free_port()});
   dialer.reset();
   loopback.io.poll();
-  dial({"127.0.0.1", free_port()});
+  dial({"127.0.0.1", resilience::free_port()});
   loopback.run_until([&] { return !failures.empty(); }, "a failed attempt");
 
   dialer.reset();

@@ -1,4 +1,4 @@
-#include "support/free_port.h"
+#include "free_port.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -6,21 +6,27 @@
 #include <cstdint>
 #include <fstream>
 #include <random>
-#include <stdexcept>
 
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 
-namespace holdfast {
+namespace holdfast::resilience {
 namespace {
 
 constexpr int kFirstPort = 1024;  // of those that any user may listen at
+constexpr int kAttempts = 1000;
 
 // The first port that the system may give to a connection.
 int first_of_connections() {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   int first = 0;
-  if (!(range >> first) || first <= kFirstPort) throw std::runtime_error("all ports are for connections");
-  return first;
+  if (range >> first && first > kFirstPort) return first;
+  throw Error(ErrorCode::unavailable,
+              fmt::format("the system may give each port from {} on to a connection, or does not say which; set "
+                          "net.ipv4.ip_local_port_range so that it begins above",
+                          kFirstPort));
 }
 
 bool is_free(int port) {
@@ -35,13 +41,15 @@ bool is_free(int port) {
 }  // namespace
 
 int free_port() {
+  const int end = first_of_connections();
   std::random_device random;
-  std::uniform_int_distribution<int> ports(kFirstPort, first_of_connections() - 1);
-  for (int attempt = 0; attempt < 1000; ++attempt) {
+  std::uniform_int_distribution<int> ports(kFirstPort, end - 1);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int port = ports(random);
     if (is_free(port)) return port;
   }
-  throw std::runtime_error("no port is free");
+  throw Error(ErrorCode::unavailable, fmt::format("none of {} ports from {} to {} was free; end what listens there",
+                                                  kAttempts, kFirstPort, end - 1));
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::resilience

@@ -104,9 +104,10 @@ class HostRuns {
       result.output += run->end().output;
       const std::vector<int>& left = run->end().processes_left;
       result.processes_left.insert(result.processes_left.end(), left.begin(), left.end());
-      if (run->was_started_again()) continue;
-      result.is_out_of_time = result.is_out_of_time || run->end().is_out_of_time;
-      if (result.exit_code == 0) result.exit_code = run->end().exit_code;
+      // Where the first host has failed, its sentence says why, and the others wait for it in vain.
+      if (run->was_started_again() || result.exit_code != 0) continue;
+      result.is_out_of_time = run->end().is_out_of_time;
+      result.exit_code = run->end().exit_code;
     }
     result.starts += runs_.front().starts() - 1;
     return result;

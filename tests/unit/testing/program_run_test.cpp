@@ -162,6 +162,17 @@ TEST(ProgramRun, StartsAHostAgainWhoseWatchdogWasKilled) {
   EXPECT_FALSE(run.is_out_of_time);
 }
 
+// The others wait for it as long as they would for one that starts late.
+TEST(ProgramRun, SaysWhyTheFirstHostFailed) {
+  const RunResult run =
+      run_program(shell_on_two_hosts("[ $HOLDFAST_NODE_RANK = 0 ] || exec sleep 1000; echo the port is taken; exit 3"),
+                  {.leave_time = std::chrono::milliseconds(100)});
+
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_EQ(run.sentence, "the port is taken");
+  EXPECT_FALSE(run.is_out_of_time);
+}
+
 TEST(ProgramRun, KillsAHostThatDoesNotEndWithTheFirst) {
   const RunResult run = run_program(shell_on_two_hosts("[ $HOLDFAST_NODE_RANK = 0 ] || exec sleep 1000"),
                                     {.leave_time = std::chrono::milliseconds(100)});

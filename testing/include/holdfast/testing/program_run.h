@@ -73,7 +73,9 @@ struct RunResult {
   // A program whose watchdog was killed by a fault is started again, so there may be several starts. On several hosts
   // it is the sum of those beyond the first of each, and 1.
   int starts = 1;
-  bool is_out_of_time = false;  // the time limit passed, and all processes were killed
+  // The time limit passed, and all processes were killed. On several hosts also: the first one had finished, and
+  // another one had not ended after `leave_time`.
+  bool is_out_of_time = false;
   // Why the run ended: the last sentence of the journal, or else the last line of the output.
   std::string sentence{};
   // Standard output and standard error together, at most their last 64 KiB; on several hosts, of each start.

@@ -78,7 +78,7 @@ void say(const char* where) {
 }
 
 int run(int argc, char** argv, const std::string& directory, const std::function<void(Replica&)>& body) {
-  return supervise(argc, argv, {.replicas = 2, .run_directory = directory, .shards = 2}, body);
+  return supervise(argc, argv, {.replicas = 2, .run_directory = directory, .shards = 4}, body);
 }
 
 }  // namespace

@@ -16,6 +16,9 @@
 namespace holdfast::recovery {
 namespace {
 
+constexpr const char* kOwnHost = "HOLDFAST_NODE_RANK";
+constexpr const char* kOwnHead = "HOLDFAST_HEAD";
+
 template <class Type>
 struct Value {
   Type value{};
@@ -97,8 +100,8 @@ Said said_by_options(const HostOptions& options) {
 
 Said said_by_holdfast(const Environment& environment) {
   return {.hosts = hosts_in(environment, "HOLDFAST_NNODES"),
-          .host = host_in(environment, "HOLDFAST_NODE_RANK"),
-          .head = head_in(environment, "HOLDFAST_HEAD", nullptr),
+          .host = host_in(environment, kOwnHost),
+          .head = head_in(environment, kOwnHead, nullptr),
           .run_id = environment("HOLDFAST_RUN_ID")};
 }
 
@@ -211,6 +214,14 @@ void check(const HostOptions& options, const Said& said) {
                                                                                                 ? "--head"
                                                                                                 : "--secret"));
     }
+    // Otherwise each host would train by itself. Other launchers set such variables for a single host, too.
+    const std::string variable = said.host && said.host->name == kOwnHost           ? kOwnHost
+                                 : said.head && said.head->address.name == kOwnHead ? kOwnHead
+                                                                                    : "";
+    if (!variable.empty()) {
+      refuse(
+          fmt::format("{} is given, but not the number of hosts; give it with HOLDFAST_NNODES or --nnodes", variable));
+    }
     return;
   }
   const int hosts = said.hosts->value;
@@ -227,7 +238,7 @@ void check(const HostOptions& options, const Said& said) {
   if (!said.host) {
     refuse(
         fmt::format("{} says that the run has {} hosts, and nothing says which of them this one is; give "
-                    "--node-rank, from 0 to {}",
+                    "--node-rank or HOLDFAST_NODE_RANK, from 0 to {}",
                     said.hosts->name, hosts, hosts - 1));
   }
   if (said.host->value < 0 || said.host->value >= hosts) {
@@ -237,7 +248,7 @@ void check(const HostOptions& options, const Said& said) {
   if (!said.head) {
     refuse(
         fmt::format("{} says that the run has {} hosts, and nothing says where the first of them is; give --head "
-                    "HOST:PORT, with the address of the host whose --node-rank is 0",
+                    "or HOLDFAST_HEAD, HOST:PORT with the address of the host whose number is 0",
                     said.hosts->name, hosts));
   }
 }

@@ -119,7 +119,9 @@ TEST_F(TwoHostsWithoutACommand, HaveOneRunInAProgram) {
   for (const int host : {0, 1}) hosts_[host] = start_itself(host, twice);
 
   for (const int host : {1, 0}) {
-    EXPECT_THAT(end_of(host).output, HasSubstr("a second time, for"));
+    const std::string output = end_of(host).output;
+    EXPECT_THAT(output, HasSubstr("a second time, for"));
+    EXPECT_THAT(output, HasSubstr("codes 0 1"));
   }
 }
 

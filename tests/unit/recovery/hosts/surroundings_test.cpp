@@ -213,13 +213,22 @@ TEST(Surroundings, AskNoLauncherOnceOptionsSayAll) {
 
 TEST(Surroundings, SayWhatIsMissing) {
   EXPECT_EQ(complaint({}, {.hosts = 2, .head = "a"}),
-            "--nnodes says that the run has 2 hosts, and nothing says which of them this one is; give --node-rank, "
-            "from 0 to 1");
+            "--nnodes says that the run has 2 hosts, and nothing says which of them this one is; give --node-rank "
+            "or HOLDFAST_NODE_RANK, from 0 to 1");
   EXPECT_EQ(complaint({}, {.hosts = 2, .host = 0}),
             "--nnodes says that the run has 2 hosts, and nothing says where the first of them is; give --head "
-            "HOST:PORT, with the address of the host whose --node-rank is 0");
+            "or HOLDFAST_HEAD, HOST:PORT with the address of the host whose number is 0");
   EXPECT_THAT(complaint({}, {.host = 0}), HasSubstr("--node-rank is given, but not the number of hosts"));
   EXPECT_THAT(complaint({}, {.head = "a"}), HasSubstr("--head is given, but not the number of hosts"));
+}
+
+// Each host would train by itself.
+TEST(Surroundings, MissTheNumberOfHostsWhereTheUserHasSaidWhichOneThisIs) {
+  EXPECT_THAT(complaint({{"HOLDFAST_NODE_RANK", "1"}}, {}),
+              HasSubstr("HOLDFAST_NODE_RANK is given, but not the number"));
+  EXPECT_THAT(complaint({{"HOLDFAST_HEAD", "a:1"}}, {}), HasSubstr("give it with HOLDFAST_NNODES or --nnodes"));
+  EXPECT_EQ(found({{"HOLDFAST_NODE_RANK", "1"}, {"HOLDFAST_NNODES", "1"}}, {}).hosts, 1);
+  EXPECT_EQ(found({{"JOB_COMPLETION_INDEX", "1"}, {"MASTER_ADDR", "a"}}, {}).hosts, 1);
 }
 
 TEST(Surroundings, RefuseNumbersThatCannotBe) {

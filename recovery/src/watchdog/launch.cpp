@@ -205,7 +205,7 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(st
                                     fmt::format("HOLDFAST_DEVICE={}", devices.at(local)),
                                     fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
                                     fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory),
-                                    // What a replica starts is no host of the run.
+                                    // What a replica starts is not a host of the run.
                                     "HOLDFAST_NNODES=1"};
   };
 }

@@ -294,7 +294,7 @@ TEST_P(HostsInNamespacesThatLoseSome, TakeThemBackAndLoseNoStep) {
   EXPECT_THAT(why, HasSubstr(loss.how == How::killed ? "the connection was closed" : "did not answer"));
 }
 
-// Nothing is heard of its replicas, which is no sign that they hang.
+// Nothing is heard of its replicas, which does not show that they hang.
 TEST_F(HostsInNamespaces, BlameNoReplicaOfOneThatIsCutOff) {
   number_of_hosts_ = 2;
   digits_ = {{"--epochs", "100000"}, {"--save-every", "0"}};

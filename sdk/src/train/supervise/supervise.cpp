@@ -85,7 +85,7 @@ std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewPr
   std::vector<std::string> variables{fmt::format("HOLDFAST_RANK={}", process.rank),
                                      device_variable(device_of_slot(plan, process.device_slot)),
                                      std::string(recovery::kStartVariable) + "="};
-  // So is this: what a replica starts is no host of the run.
+  // So is this: what a replica starts is not a host of the run.
   if (plan.place.hosts > 1) variables.emplace_back("HOLDFAST_NNODES=1");
   // Before CUDA starts in the replica, for an application that computes with cuBLAS, as LibTorch does.
   if (plan.devices.are_cuda() && std::getenv(compute::kCublasWorkspaceVariable) == nullptr) {

@@ -112,7 +112,7 @@ TEST(SkippedSamples, AreToldToTheJournalAndTheResults) {
   ASSERT_EQ(told.size(), 1U);
   // Training and validation are parts of one data set.
   EXPECT_EQ(told[0].at("count"), 1);
-  EXPECT_EQ(told[0].at("first").at(0), "sample 4: row 4 is ragged");
+  EXPECT_EQ(told[0].at("first").at(0), "sample 4: the function of from_source() failed: row 4 is ragged");
   const nlohmann::json calls = nlohmann::json::parse(results).at("calls");
   EXPECT_EQ(calls.at(0).at("skipped_samples"), told[0]);
   EXPECT_FALSE(calls.at(1).contains("skipped_samples"));

@@ -80,8 +80,12 @@ void CsvTable::feed(std::string_view bytes) {
 // columns and their numbers are never in memory together.
 Table CsvTable::finish() {
   parser_.finish();
-  if (data_.rows == 0)
-    refuse_csv(fmt::format("\"{}\" holds no row{}", data_.path, has_header_ ? " after its header" : ""));
+  if (data_.rows == 0) {
+    refuse_csv(fmt::format("\"{}\" holds no row{}", data_.path,
+                           has_header_ ? " after its header; if its first line is a row, set CsvOptions::header to "
+                                         "CsvHeader::absent, else look at the program that wrote it"
+                                       : "; look at its path, and at the program that wrote it"));
+  }
   for (std::size_t column = 0; column < cells_.size(); ++column) {
     convert(column);
     cells_[column] = {};

@@ -16,18 +16,19 @@ int main(int argc, char** argv) {
   const AugmentOptions changes{.rotate = 0.03F, .zoom = 0.1F, .edge = PictureEdge::repeat, .contrast = 0.2F};
   const Dataset training = train.shuffle().map(random_crop(32, 32)).map(augment(changes));
   const Dataset validation = test.map(center_crop(32, 32));
-  const auto classes = static_cast<std::int64_t>(picture_classes(folder).size());
+  const auto classes = picture_classes(folder);
   const SuperviseOptions options{.replicas = 2, .run_directory = folder + ".run", .shards = 4};
   return supervise(argc, argv, options, [&](Replica& replica) {
     const Conv2D first{16, 3, {.activation = Activation::relu}}, second{32, 3, {.activation = Activation::relu}};
-    const Dense hidden{64, {.activation = Activation::relu}}, last{classes};
+    const Dense hidden{64, {.activation = Activation::relu}}, last{std::ssize(classes)};
     const Sequential model{Input{32, 32, 3}, first, MaxPooling2D{2}, second, MaxPooling2D{2}, Flatten{}, hidden, last};
     const SparseCategoricalCrossentropy loss{{.from_logits = true}};
-    Trainer trainer{replica, model, Adam{1e-3F}, loss, {SparseCategoricalAccuracy{{.name = "accuracy"}}}};
+    Trainer trainer{replica, model, Adam{1e-3F}, loss, {SparseCategoricalAccuracy{}}};
+    trainer.attach_list("classes", classes);  // next to the weights in each savepoint
     trainer.fit(
         training.batch(32).prefetch(4, {.threads = 2}),
         {.epochs = 15, .validation = validation.batch(64), .callbacks = {ModelCheckpoint{{.best_by = "val_loss"}}}});
-    const Logs means = trainer.evaluate(validation.batch(64));
-    if (replica.is_primary()) std::printf("accuracy %.3f\n", means.at("accuracy"));
+    const auto accuracy = trainer.evaluate(validation.batch(64)).at("sparse_categorical_accuracy");
+    if (replica.is_primary()) std::printf("accuracy %.3f\n", accuracy);
   });
 }

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     const Dense hidden{32, {.activation = Activation::relu}};
     const Sequential model{Input{encoder.features()}, hidden, Dense{1}};
     Trainer trainer{replica, model, Adam{1e-2F}, MeanSquaredError{}, {metrics::R2Score{}}};
+    trainer.attach("columns", encoder.text());  // each savepoint can be used without the table
     trainer.fit(training.shuffle().batch(32),
                 {.epochs = 100,
                  .validation = validation.batch(32),
@@ -27,6 +28,6 @@ int main(int argc, char** argv) {
   });
   if (code != 0 || is_replica_process()) return code;
   const Model best = load_model(best_savepoint(run, "val_loss"));
-  const Tensor prices = encoder.to_target_units(best.predict(encoder.features(test)));
-  for (int i = 0; i < 5; ++i) std::printf("%.0f %.0f\n", prices.sample(i)[0], test.numbers("price")[i]);
+  const auto prices = encoder.to_target_units(best.predict(encoder.features(test))).values();
+  for (int i = 0; i < 5; ++i) std::printf("%.0f %.0f\n", prices[i], test.numbers("price")[i]);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills training at drawn moments, on 24 pipelines of data with most callbacks, and compares what is left
-with the undisturbed run: weights, rows, curves and the last savepoint, which holds the state of callbacks.
+"""Kills training at drawn moments, on 24 pipelines of data with all callbacks but ProgressLine, and compares
+what is left with the undisturbed run: weights, rows, curves and the last savepoint, which holds the state of callbacks.
 
     scripts/tests/kill_pipelines.py [--kills 2000] [--seed 1] [--build build/release] [--pipelines 0,1,2]
 

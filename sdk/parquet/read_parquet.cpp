@@ -88,7 +88,7 @@ class ParquetTable {
     for (int group = 0; group < reader_->num_row_groups(); ++group) {
       append(*value_of(reader_->ReadRowGroup(group, leaves_)));
     }
-    if (data_.rows == 0) refuse("it holds no row");
+    if (data_.rows == 0) refuse("it holds no row; look at the program that wrote it");
     return Table(std::make_shared<const TableData>(std::move(data_)));
   }
 

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // zlib reads files alone.
   const fuzz::MemoryFile file({data, size});
   fuzz::succeeds([&] {
-    const IdxFile idx = read_idx_file(file.path());
+    const IdxFile idx = read_idx_file(file.path(), {.bytes = std::int64_t{1} << 20, .option = "IdxOptions::max_bytes"});
     HOLDFAST_ASSERT(std::cmp_equal(idx.elements.size(), idx.shape.element_count()));
   });
   return 0;

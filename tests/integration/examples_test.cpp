@@ -1,9 +1,11 @@
 // The examples do what their documentation says.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -23,6 +25,15 @@ std::string weights_line(const ProgramResult& result) {
   const std::size_t at = result.output.find("steps ");
   EXPECT_NE(at, std::string::npos) << result.output;
   return at == std::string::npos ? "" : result.output.substr(at, result.output.find('\n', at) - at);
+}
+
+// What `holdfast inspect` shows of a savepoint of the run.
+std::string inspected_savepoint(const std::string& run) {
+  for (const auto& entry : std::filesystem::directory_iterator(run)) {
+    if (entry.path().extension() != ".h5") continue;
+    return run_program(built_program("holdfast"), {"inspect", entry.path().string()}).output;
+  }
+  return run + " has no savepoint";
 }
 
 }  // namespace
@@ -188,6 +199,9 @@ TEST(Tabular, PredictsPricesOfRowsThatItWasNotTrainedOn) {
   ASSERT_TRUE(lines >> predicted >> price) << result.output;
   // Prices range from 140,000 to 460,000. A model that knows nothing is wrong by 80,000 on average.
   EXPECT_NEAR(predicted, price, 20'000) << result.output;
+  // So a program that has a savepoint alone can encode rows.
+  EXPECT_THAT(inspected_savepoint(folder / "houses.csv.run"),
+              testing::ContainsRegex("attached +columns \\([0-9]+ bytes\\)"));
 }
 
 // A disc, a ring or a square at some place in some color, of some size, and noise around it.
@@ -229,6 +243,9 @@ TEST(PicturesExample, LearnsTheClassesOfAFolderOfJpegAndPng) {
   ASSERT_NE(at, std::string::npos) << result.output;
   // A model that knows nothing finds a third.
   EXPECT_GT(std::stod(result.output.substr(at + 9)), 0.9) << result.output;
+  const std::string classes_in_json = R"(["disc","ring","square"])";
+  EXPECT_THAT(inspected_savepoint(folder / "shapes.run"),
+              testing::ContainsRegex("attached +classes \\(" + std::to_string(classes_in_json.size()) + " bytes\\)"));
 }
 
 // The two programs of the README: one trains, the other applies the best savepoint.

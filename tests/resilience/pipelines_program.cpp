@@ -1,5 +1,6 @@
 // Trains a small model for a few epochs on one of 24 pipelines of data, which have most sources and stages among them,
-// with most callbacks. For deaths at any moment: what is left depends on the pipeline alone.
+// with all callbacks but ProgressLine, some by turns. For deaths at any moment: what is left depends on the pipeline
+// alone.
 //
 //   pipelines_program --make DATA                                 writes the files that pipelines read
 //   pipelines_program --run-dir DIR --data DATA --pipeline N      N from 0 to 23
@@ -366,7 +367,7 @@ void add_monitor(std::vector<CallbackHandle>& callbacks) {
   }
 }
 
-// All callbacks, some of them by turns.
+// All callbacks but ProgressLine, which leaves nothing; some of them by turns.
 std::vector<CallbackHandle> callbacks_of(int number) {
   const ClockOfSteps clock;
   std::vector<CallbackHandle> callbacks = {

@@ -1,6 +1,6 @@
-// 24 pipelines of data, with all callbacks, in runs whose processes die: weights, records and
-// the state of callbacks are those of an undisturbed run. scripts/tests/kill_pipelines.py does the same at moments that
-// are drawn, thousands of times.
+// 24 pipelines of data, with all callbacks but ProgressLine, in runs whose processes die: weights, records and the
+// state of callbacks are those of an undisturbed run. scripts/tests/kill_pipelines.py does the same at moments that are
+// drawn, thousands of times.
 
 #include <gtest/gtest.h>
 

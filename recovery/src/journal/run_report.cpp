@@ -153,8 +153,10 @@ class Reader {
   // Each start and each new primary says it again. The report says it once.
   void note_skipped_samples(double time, const Json& details) {
     const auto first = details.at("first").get<std::vector<std::string>>();
-    std::string sentence = fmt::format("{} bad samples were left out of the data, as the program asked. The first: {}",
-                                       details.at("count").get<std::int64_t>(), fmt::join(first, "; "));
+    const auto count = details.at("count").get<std::int64_t>();
+    std::string sentence = fmt::format("{} left out of the data, as the program asked. The first: {}",
+                                       count == 1 ? "1 bad sample was" : fmt::format("{} bad samples were", count),
+                                       fmt::join(first, "; "));
     const bool is_known = std::ranges::any_of(
         report_.remarks, [&](const RunReport::Remark& remark) { return remark.sentence == sentence; });
     if (!is_known) report_.remarks.push_back({time, std::move(sentence)});

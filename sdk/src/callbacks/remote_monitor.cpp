@@ -66,6 +66,10 @@ bool is_this_host(std::string_view authority) {
   return host == "localhost" || host == "[::1]" || is_loopback_address(host);
 }
 
+bool has_blank(std::string_view address) {
+  return std::ranges::any_of(address, [](unsigned char byte) { return byte <= ' ' || byte == 127; });
+}
+
 Server server_of(const std::string& root) {
   Server server{.is_encrypted = root.starts_with("https://")};
   if (!server.is_encrypted && !root.starts_with("http://")) {
@@ -74,8 +78,7 @@ Server server_of(const std::string& root) {
   const std::size_t host = root.find("//") + 2;
   const std::size_t end = std::min(root.find_first_of("/?#", host), root.size());
   const std::string authority = root.substr(host, end - host);
-  const bool has_blank = std::ranges::any_of(root, [](unsigned char byte) { return byte <= ' ' || byte == 127; });
-  if (authority.empty() || has_blank)
+  if (authority.empty() || has_blank(root))
     refuse_monitor("needs a root with the name of a server, such as http://host:9000");
   if (authority.find('@') != std::string::npos) {
     refuse_monitor("takes no credentials in its root, where logs could show them; write them into headers_file");
@@ -338,6 +341,9 @@ RemoteMonitor::RemoteMonitor(RemoteMonitorOptions options)
                 "again");
   }
   const Server server = server_of(options_.root);
+  if (!options_.path.starts_with('/') || has_blank(options_.path)) {
+    refuse_monitor("needs a path that begins with / and has no blanks, such as /publish/epoch/end/");
+  }
   if (!options_.headers_file.empty() && !server.is_encrypted && !server.is_of_this_host) {
     refuse_monitor(fmt::format("would send the headers of {} in clear text to {}; use https", options_.headers_file,
                                server.shown));

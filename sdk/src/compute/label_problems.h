@@ -11,6 +11,7 @@
 namespace holdfast::compute {
 
 inline std::string problem_of_class_label(float label, std::int64_t classes) {
+  if (classes == 1) return fmt::format("has the class label {}; the model has 1 class, so all labels are 0", label);
   return fmt::format("has the class label {}; the model has {} classes, so labels are the whole numbers 0 to {}", label,
                      classes, classes - 1);
 }

@@ -348,6 +348,11 @@ TEST_F(RemoteMonitorTest, RefusesAddressesAndLimitsThatCannotBe) {
   EXPECT_THAT(refusal_of({.root = "https://"}), HasSubstr("the name of a server"));
   EXPECT_THAT(refusal_of({.root = "http://host", .headers_file = "h"}), HasSubstr("in clear text to http://host"));
   EXPECT_THAT(refusal_of({.queue = 0}), HasSubstr("needs a queue"));
+  // Right after the root it could make another port of it, or another server.
+  for (const char* const path : {"publish", "", "?a=1", "/publish now", "/publish\r\nHost: b"}) {
+    EXPECT_THAT(refusal_of({.path = path}), HasSubstr("needs a path that begins with /")) << path;
+  }
+  EXPECT_NO_THROW(RemoteMonitor{{.path = "/"}});
 }
 
 // A name may begin as an address of this host does.

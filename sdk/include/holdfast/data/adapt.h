@@ -13,7 +13,7 @@
 namespace holdfast {
 
 // The layer with mean and variance of the features of all samples of epoch 0, in their order. Draws of map() are those
-// of the seed. Throws Error{invalid_argument} as Normalization::adapt() does; exceptions of map() pass through.
+// of the seed. Throws Error{invalid_argument} as Normalization::adapt() does; exceptions are those of Dataset::load().
 Normalization adapt(const Normalization& layer, const Dataset& data, std::uint64_t seed = 0);
 
 }  // namespace holdfast

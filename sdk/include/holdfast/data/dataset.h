@@ -389,10 +389,10 @@ class Dataset {
   int prefetch_threads() const { return prefetch_threads_; }
   bool is_kept_on_device() const { return is_kept_on_device_; }  // whether keep_on_device() was called
 
-  // Writes the sample at `position` in [0, size()) of `epoch`, counted from 0. Throws
-  // Error{invalid_argument} for another position, a negative epoch or a destination of another size.
-  // Exceptions of map() functions pass through. After an exception the content of the destination is
-  // undefined.
+  // Writes the sample at `position` in [0, size()) of `epoch`, counted from 0. Throws Error{invalid_argument} for
+  // another position, a negative epoch or a destination of another size, whose content is undefined after an exception.
+  // What a function of the program throws comes as an Error of its code, or as a std::runtime_error if it was none,
+  // with the names of sample and stage before its text. std::rethrow_if_nested() throws the exception itself.
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const;
 
   // Everything about the data that the bits of a run depend on, as JSON: stages, sizes, shapes and a

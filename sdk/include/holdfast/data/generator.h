@@ -45,7 +45,8 @@ using Generator = std::function<bool(const SampleArrays& into)>;
 // that does not match, and what the file system throws.
 //
 // Throws Error{invalid_argument} for no inputs, an empty function, no samples, limits that are exceeded, arrays that
-// samples cannot have, and an i64 that does not fit into 32 bits. Exceptions of `next` pass through.
+// samples cannot have, and an i64 that does not fit into 32 bits. Throws what `next` throws as
+// Dataset::load() does.
 Dataset from_generator(GeneratorOptions options, const Generator& next);
 
 }  // namespace holdfast

@@ -33,7 +33,7 @@ struct SourceOptions {
 };
 
 // Writes sample `sample` in [0, size) to arrays that are 0 everywhere. Called from any thread, several at once, as
-// batches are loaded. It must depend on nothing but the number of the sample. Its exceptions end loading.
+// batches are loaded. It must depend on nothing but the number of the sample. Dataset::load() throws what it throws.
 using SampleFunction = std::function<void(std::int64_t sample, const SampleArrays& into)>;
 
 // Throws Error{invalid_argument} for a size of less than 1, no inputs, an empty content, an empty function, and arrays

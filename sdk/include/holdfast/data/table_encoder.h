@@ -66,7 +66,7 @@ struct TableEncoderOptions {
   std::vector<std::string> targets;
   // Empty: all columns that are not targets.
   std::vector<std::string> features = {};
-  // Columns of integers that are categories, as text always is.
+  // Columns of integers that are categories, as text is; and of text that fit() would take for numbers with mistakes.
   std::vector<std::string> categories = {};
   // Categories that become integers in an input of their own, for an Embedding, rather than one number each.
   std::vector<std::string> ids = {};
@@ -83,8 +83,10 @@ struct TableEncoderOptions {
 class TableEncoder {
  public:
   // Throws Error{invalid_argument} for a table without rows, for names that are not columns (with the nearest one), for
-  // a column that is feature and target, for text where a number is needed (with the row), for a column without values,
-  // and for fills that are not of the column's type.
+  // a column that is feature and target, for a column without values, for fills that are not of the column's type, for
+  // normalize_targets with a target of categories, and for a column of read_csv() that is text because of a few cells:
+  // at least 10 values, of which 9 of 10 or more are numbers. The error names the line of the first other one; name the
+  // column in `categories` or `ids`, or declare it in CsvOptions::types, where it is meant so.
   static TableEncoder fit(const Table& training, const TableEncoderOptions& options);
 
   // Samples with the rows of the table in their order. Features are one f32 array [features()]. Columns among `ids` are

@@ -51,8 +51,8 @@ struct RemoteMonitorOptions {
 
 class RemoteMonitor final : public EpochRecord {
  public:
-  // Throws Error{invalid_argument} for a root that is not such a URL, and for a limit or queue of 0, and
-  // Error{unsupported} if Holdfast was built without libcurl.
+  // Throws Error{invalid_argument} for a root that is not such a URL, a path that does not begin with / or has blanks,
+  // and a limit or queue of 0; Error{unsupported} if Holdfast was built without libcurl.
   explicit RemoteMonitor(RemoteMonitorOptions options = {});
   ~RemoteMonitor() override;
   RemoteMonitor(RemoteMonitor&&) noexcept;

@@ -5,12 +5,14 @@
 //
 //   trainer.attach("columns", encoder.text());                     // before the first fit()
 //   const auto encoder = TableEncoder::from_text(attached_text(path, "columns"));  // next to load_model(path)
+//   trainer.attach_list("classes", picture_classes(folder));       // a list: attached_list(path, "classes")
 //
 // They are in each savepoint and file of weights of the Trainer, under the digests of the file. Holdfast does not look
 // into them. `holdfast inspect` lists their names.
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace holdfast {
 
@@ -18,7 +20,11 @@ namespace holdfast {
 // there, Error{invalid_file} for a damaged file, and what the file system throws.
 std::string attached_text(const std::string& path, const std::string& name);
 
-// All of them, by name; empty for a file without any. Throws as attached_text() does.
+// The texts of a list. Throws as attached_text() does, and Error{invalid_argument} for a text that
+// Trainer::attach_list() did not make.
+std::vector<std::string> attached_list(const std::string& path, const std::string& name);
+
+// All of them, by name; a list is an array of JSON; empty for a file without any. Throws as attached_text() does.
 std::map<std::string, std::string> attached_texts(const std::string& path);
 
 }  // namespace holdfast

@@ -290,6 +290,9 @@ class Trainer {
   // Error{invalid_argument} after such a call, for names and texts that are not UTF-8, and for more than 16 MiB
   // together.
   void attach(const std::string& name, const std::string& text);
+  // The same for several texts, which attached_list() gives back in their order: attach_list("classes",
+  // picture_classes(folder)). Lists have their names in common with texts.
+  void attach_list(const std::string& name, const std::vector<std::string>& texts);
 
   // The folder of its savepoints, which best_savepoint() takes; see above. Empty without a run directory.
   std::string directory() const;

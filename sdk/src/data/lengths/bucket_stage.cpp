@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "core/user_function.h"
 #include "data/lengths/sample_length.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
@@ -60,8 +61,10 @@ std::vector<SampleOrder> find_buckets(const Stage& before, const BucketOptions& 
   std::vector<float> targets(before.target_words());
   for (std::int64_t position = 0; position < before.size(); ++position) {
     before.load(0, 0, position, {.features = inputs, .targets = targets});
-    const std::int64_t length =
-        length_of({.inputs = {before.layouts().inputs, inputs}, .targets = {before.layouts().targets, targets}});
+    const SampleArrays sample{.inputs = {before.layouts().inputs, inputs},
+                              .targets = {before.layouts().targets, targets}};
+    const std::int64_t length = call_for_sample([&] { return name_of_sample(before, 0, 0, position); }, "bucketed()",
+                                                {}, [&] { return length_of(sample); });
     if (length < 0) throw refused_buckets(fmt::format("sample {} has the length {}, below 0", position, length));
     const auto bucket = std::ranges::lower_bound(options.bounds, length) - options.bounds.begin();
     buckets[static_cast<std::size_t>(bucket)].push_back(static_cast<std::uint32_t>(position));

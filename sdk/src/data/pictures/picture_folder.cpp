@@ -117,9 +117,12 @@ class PictureLister {
       if (entry.is_folder && entry.is_link) refuse_folder_link(root_ / entry.name);
     }
     if (names.empty()) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the folder {} holds no folder; pictures lie in one folder for each class",
-                              quoted_text(root_.string())));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "the folder {} holds no folder; look at the path, or move the pictures of each class into a folder "
+              "with its name",
+              quoted_text(root_.string())));
     }
     return names;
   }

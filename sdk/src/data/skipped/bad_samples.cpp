@@ -13,6 +13,7 @@
 
 #include "core/first_failure.h"
 #include "core/json_text.h"
+#include "core/user_function.h"
 #include "core/worker_pool.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
@@ -52,7 +53,9 @@ void look_at(const Stage& stage, std::int64_t begin, WorkerPool& pool, std::span
     } catch (const Error& error) {
       // Ends the search. FirstFailure keeps the one that is first in order, so the error does not depend on threads.
       if (!tells_of_sample(error.code())) return failure.note(i);
-      reasons[i] = error.what();
+      const auto* const failed = dynamic_cast<const FailedFunction*>(&error);
+      // The number of the sample comes before the reason.
+      reasons[i] = failed == nullptr ? error.what() : failed->problem();
     } catch (...) {
       failure.note(i);
     }

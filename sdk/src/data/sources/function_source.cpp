@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/user_function.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/error.h"
 #include "holdfast/data/source.h"
@@ -21,13 +22,15 @@ class FunctionSource : public SourceStage {
       : SourceStage(std::move(layouts), size), content_(std::move(content)), function_(std::move(function)) {}
 
   // The user's function gets no seed and no epoch, since a source has one sample for each position. Any thread calls
-  // it, several at once. What it throws ends loading as it is.
+  // it, several at once.
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     // The function may leave words out. They must not hold what another sample left there.
     std::ranges::fill(destination.features, 0.0F);
     std::ranges::fill(destination.targets, 0.0F);
-    function_(position, {.inputs = {layouts().inputs, destination.features},
-                         .targets = {layouts().targets, destination.targets}});
+    const SampleArrays sample{.inputs = {layouts().inputs, destination.features},
+                              .targets = {layouts().targets, destination.targets}};
+    call_for_sample([&] { return fmt::format("sample {}", position); }, "from_source()", {},
+                    [&] { function_(position, sample); });
     check_integers(layouts(), destination, position);
   }
   std::string content() const override { return fmt::format("source {} {}", size(), content_); }

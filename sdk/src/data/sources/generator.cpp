@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/user_function.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
@@ -131,9 +132,13 @@ Dataset from_generator(GeneratorOptions options, const Generator& next) {
   const SampleArrays arrays{.inputs = {layouts.inputs, sample.features}, .targets = {layouts.targets, sample.targets}};
   const auto row_bytes = static_cast<std::int64_t>(row.size() * sizeof(float));
   GeneratedRows rows(options.spill_folder, row.size());
+  const auto gives_next = [&] {
+    return call_for_sample([&] { return fmt::format("sample {}", rows.size()); }, "from_generator()", {},
+                           [&] { return next(arrays); });
+  };
   // The row is given to the function again for each sample. It is cleared in between, so words that the function leaves
   // out are 0, and what it wrote before it returned false is dropped.
-  while (next(arrays)) {
+  while (gives_next()) {
     check_integers(layouts, sample, rows.size());
     // Written without a product that could overflow: the rows so far are within the limit.
     if (rows.size() >= options.max_samples || row_bytes > options.max_bytes - rows.size() * row_bytes) {

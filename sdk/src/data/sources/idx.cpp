@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "data/sources/idx_file.h"
@@ -83,9 +84,10 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
                 fmt::format("read_idx() needs a finite scale for pixels, not {}", options.scale));
   }
   // The rank is looked at before the labels are read: two paths that were exchanged are the usual mistake.
-  IdxFile images = read_idx_file(images_path);
+  const IdxLimit limit{.bytes = options.max_bytes, .option = "IdxOptions::max_bytes"};
+  IdxFile images = read_idx_file(images_path, limit);
   check_rank(images_path, images, 3, "images [count, rows, columns]");
-  IdxFile labels = read_idx_file(labels_path);
+  IdxFile labels = read_idx_file(labels_path, limit);
   check_rank(labels_path, labels, 1, "labels [count]");
   // Files of two data sets, or of training and test, are easily mixed. Their counts usually show it.
   if (images.shape[0] != labels.shape[0]) {
@@ -95,9 +97,16 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
   return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), labels_path, options.scale));
 }
 
-Tensor read_idx_tensor(const std::string& path) {
-  const IdxFile file = read_idx_file(path);
-  return Tensor(file.shape, std::vector<float>(file.elements.begin(), file.elements.end()));
+Tensor read_idx_tensor(const std::string& path, const IdxTensorOptions& options) {
+  const IdxFile file = read_idx_file(path, {.bytes = options.max_bytes, .option = "IdxTensorOptions::max_bytes"});
+  try {
+    return Tensor(file.shape, std::vector<float>(file.elements.begin(), file.elements.end()));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("the {} elements of \"{}\" do not fit into memory as 32-bit floats; read_idx() keeps them "
+                            "as bytes",
+                            file.elements.size(), path));
+  }
 }
 
 }  // namespace holdfast

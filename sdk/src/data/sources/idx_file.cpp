@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <span>
 
 #include "data/sources/gzip_reader.h"
@@ -85,11 +86,29 @@ std::vector<std::uint8_t> read_elements(GzipReader& reader, std::int64_t promise
 
 }  // namespace
 
-IdxFile read_idx_file(const std::string& path) {
+IdxFile read_idx_file(const std::string& path, const IdxLimit& limit) {
+  if (limit.bytes < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("reading \"{}\": {} is 1 or more, not {}", path, limit.option, limit.bytes));
+  }
   GzipReader reader(path, "IDX");
   Shape shape = read_shape(path, reader);
-  std::vector<std::uint8_t> elements = read_elements(reader, shape.element_count());
-  return {.shape = std::move(shape), .elements = std::move(elements)};
+  const std::int64_t bytes = shape.element_count();
+  // Before anything is read for it, and no more than that is: a small gzip stream may expand to gigabytes.
+  if (bytes > limit.bytes) {
+    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" has {} of elements, more than the {} that {} allows; "
+                                                     "raise the limit to read the file",
+                                                     path, count_of_bytes(bytes), limit.bytes, limit.option));
+  }
+  try {
+    std::vector<std::uint8_t> elements = read_elements(reader, bytes);
+    return {.shape = std::move(shape), .elements = std::move(elements)};
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("the {} of elements of \"{}\" do not fit into memory; convert the file to .npy, which "
+                            "from_files() reads as batches need it",
+                            count_of_bytes(bytes), path));
+  }
 }
 
 }  // namespace holdfast

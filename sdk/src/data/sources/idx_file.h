@@ -17,7 +17,13 @@ struct IdxFile {
   std::vector<std::uint8_t> elements;  // shape.element_count() of them
 };
 
+// The most bytes of elements that a file may have.
+struct IdxLimit {
+  std::int64_t bytes;
+  const char* option;  // that sets it, for messages: "IdxOptions::max_bytes"
+};
+
 // Reads and checks a file. Throws as described in holdfast/data/idx.h.
-IdxFile read_idx_file(const std::string& path);
+IdxFile read_idx_file(const std::string& path, const IdxLimit& limit);
 
 }  // namespace holdfast

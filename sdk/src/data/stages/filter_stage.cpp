@@ -11,13 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "core/user_function.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
 namespace {
 
-std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::FilterFunction& function) {
+std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::FilterFunction& function,
+                                          const std::string& name) {
   if (!function) throw Error(ErrorCode::invalid_argument, "filter() was given an empty function");
   if (const char* mixing = mixing_stage(before)) {
     throw Error(ErrorCode::invalid_argument,
@@ -39,7 +41,9 @@ std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::Fi
                               .targets = {before.layouts().targets, targets}};
     // Called on this thread, in the order of the samples, and never again. It may
     // change what it looks at, without effect.
-    if (function(sample)) kept.push_back(static_cast<std::uint32_t>(position));
+    const bool is_kept = call_for_sample([&] { return name_of_sample(before, 0, 0, position); }, "filter()", name,
+                                         [&] { return function(sample); });
+    if (is_kept) kept.push_back(static_cast<std::uint32_t>(position));
   }
   if (kept.empty()) {
     throw Error(ErrorCode::invalid_argument,
@@ -52,7 +56,7 @@ std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::Fi
 
 FilterStage::FilterStage(const std::shared_ptr<const Stage>& before, const Dataset::FilterFunction& function,
                          std::string name)
-    : ChosenStage(before, kept_positions(*before, function)),
+    : ChosenStage(before, kept_positions(*before, function, name)),
       name_(std::move(name)),
       digest_(digest(std::as_bytes(std::span(positions()))).hex()) {}
 

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/user_function.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shown_text.h"
 
@@ -31,26 +32,28 @@ bool have_same_draws(const Random& a, const Random& b) {
   return std::memcmp(&a, &b, sizeof(Random)) == 0;
 }
 
-// The draws that one call of a function gets. A function that promised to make none must not have made any: cache()
-// would keep what epoch 0 drew.
-class MapDraws {
- public:
-  MapDraws(const Stage& stage, std::uint64_t seed, std::int64_t epoch, std::int64_t position)
-      : random_(draws_of(stage, seed, epoch, position)), first_(random_), position_(position) {}
+// One call of a function, with the draws that it gets. A function that promised to make none must not have made any:
+// cache() would keep what epoch 0 drew.
+struct MapCall {
+  const Stage& stage;
+  const std::string& name;
+  bool may_draw;
+  std::uint64_t seed;
+  std::int64_t epoch;
+  std::int64_t position;
 
-  Random& random() { return random_; }
-  void check(bool may_draw, const std::string& name) const {
-    if (may_draw || have_same_draws(random_, first_)) return;
+  template <class Function>
+  void run(const Function& function) const {
+    Random random = draws_of(stage, seed, epoch, position);
+    const Random first = random;
+    call_for_sample([&] { return name_of_sample(stage, seed, epoch, position); }, "map()", name,
+                    [&] { function(random); });
+    if (may_draw || have_same_draws(random, first)) return;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the function of map() {} drew a number for sample {}, although its option says .draws = "
                             "false; leave out the option",
-                            quoted_text(name), position_));
+                            quoted_text(name), position));
   }
-
- private:
-  Random random_;
-  const Random first_;
-  const std::int64_t position_;
 };
 
 // Here and not at the first call, which may come hours later on another thread.
@@ -91,10 +94,9 @@ MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction fun
 
 void MapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position, destination);
-  MapDraws draws(*this, seed, epoch, position);
   // The function changes the row where the batch has it: no copy, and the row is complete before the function sees it.
-  function_(destination, draws.random());
-  draws.check(may_draw_, name_);
+  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  call.run([&](Random& random) { function_(destination, random); });
 }
 
 void MapStage::describe(nlohmann::ordered_json& stages) const {
@@ -113,10 +115,10 @@ ArrayMapStage::ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::Array
 
 void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position, destination);
-  MapDraws draws(*this, seed, epoch, position);
-  function_({.inputs = {layouts().inputs, destination.features}, .targets = {layouts().targets, destination.targets}},
-            draws.random());
-  draws.check(may_draw_, name_);
+  const SampleArrays sample{.inputs = {layouts().inputs, destination.features},
+                            .targets = {layouts().targets, destination.targets}};
+  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  call.run([&](Random& random) { function_(sample, random); });
   // The function may have written integers of 64 bits, like any source.
   check_integers(layouts(), destination, position);
   check_weights(layouts(), destination.targets, position);
@@ -147,10 +149,11 @@ void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   before().load(seed, epoch, position, {.features = inputs, .targets = destination.targets});
   // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
   if (!layouts().inputs.is_plain()) std::ranges::fill(destination.features, 0.0F);
-  MapDraws draws(*this, seed, epoch, position);
   // Two rows, because the arrays before and after may have other shapes. Targets went to their place at once.
-  function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, draws.random());
-  draws.check(may_draw_, name_);
+  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  call.run([&](Random& random) {
+    function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, random);
+  });
   check_integers(layouts(), destination, position);
 }
 
@@ -173,9 +176,8 @@ void FeatureMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t 
   // The stage before has rows of another size, so it cannot write to the destination.
   std::vector<float> features(before().feature_words());
   before().load(seed, epoch, position, {.features = features, .targets = destination.targets});
-  MapDraws draws(*this, seed, epoch, position);
-  function_(features, destination.features, draws.random());
-  draws.check(may_draw_, name_);
+  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  call.run([&](Random& random) { function_(features, destination.features, random); });
 }
 
 void FeatureMapStage::describe(nlohmann::ordered_json& stages) const {

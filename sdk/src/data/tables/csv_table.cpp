@@ -80,8 +80,12 @@ void CsvTable::feed(std::string_view bytes) {
 // columns and their numbers are never in memory together.
 Table CsvTable::finish() {
   parser_.finish();
-  if (data_.rows == 0)
-    refuse_csv(fmt::format("\"{}\" holds no row{}", data_.path, has_header_ ? " after its header" : ""));
+  if (data_.rows == 0) {
+    refuse_csv(fmt::format("\"{}\" holds no row{}", data_.path,
+                           has_header_ ? " after its header; if its first line is a row, set CsvOptions::header to "
+                                         "CsvHeader::absent, else look at the program that wrote it"
+                                       : "; look at its path, and at the program that wrote it"));
+  }
   for (std::size_t column = 0; column < cells_.size(); ++column) {
     convert(column);
     cells_[column] = {};
@@ -164,25 +168,27 @@ void CsvTable::refuse_cell(std::size_t column, std::int64_t row, const std::stri
                          quoted_text(data_.columns[column].name), quoted_text(cells_[column][row], 40), reason));
 }
 
-// The order of types is integer, real, text, and a column gets the first one that holds all of its values. Text ends
-// the search: the row that caused it is kept, because users ask why a column of numbers is text. A column without any
-// value is one of reals, so it can be filled with a number.
+// The order of types is integer, real, text, and a column gets the first one that holds all of its values. The row that
+// made it text is kept, because users ask why a column of numbers is text, and so is the number of cells that are none:
+// few of them are mistakes. A column without any value is one of reals, so it can be filled with a number.
 ColumnType CsvTable::found_type(std::size_t column) {
+  TableColumn& into = data_.columns[column];
   ColumnType type = ColumnType::integer;
-  bool has_values = false;
   for (std::int64_t row = 0; row < data_.rows; ++row) {
     if (is_missing(cells_[column][row])) continue;
-    has_values = true;
+    ++into.values;
     const CellKind kind = number(column, row).kind;
     if (kind == CellKind::text) {
-      data_.columns[column].text_row = row;
-      return ColumnType::text;
+      if (into.text_row < 0) into.text_row = row;
+      continue;
     }
+    ++into.numbers;
     // A whole number of more than 64 bits leaves the column integer. convert_integers() then refuses it by its line,
     // unless a real elsewhere says that the column is one of measurements, which may be rounded.
     if (kind == CellKind::real || kind == CellKind::out_of_range) type = ColumnType::real;
   }
-  return has_values ? type : ColumnType::real;
+  if (into.text_row >= 0) return ColumnType::text;
+  return into.values > 0 ? type : ColumnType::real;
 }
 
 // A declared type is not looked for, so a value of another type is an error and not a wider column.

@@ -80,7 +80,7 @@ class ColumnFit {
 
   ColumnEncoding feature() {
     const bool is_id = contains(options_.ids, result_.column);
-    if (is_category() || is_id) return category(is_id ? EncodingKind::id : EncodingKind::one_hot, options_.unknown);
+    if (is_id || is_category()) return category(is_id ? EncodingKind::id : EncodingKind::one_hot, options_.unknown);
     return number(options_.normalize);
   }
 
@@ -91,13 +91,32 @@ class ColumnFit {
       throw refused_fit(fmt::format("`ids` names {}, a target; a target of categories has classes as it is",
                                     quoted_text(result_.column)));
     }
+    if (!is_category()) return number(options_.normalize_targets);
+    if (options_.normalize_targets) {
+      throw refused_fit(
+          fmt::format("`normalize_targets` is for targets of numbers, and column {} is one of categories; "
+                      "leave out the option, or correct the column",
+                      quoted_text(result_.column)));
+    }
     // A model has no class for an unknown category.
-    if (is_category()) return category(EncodingKind::id, UnknownCategory::refuse);
-    return number(options_.normalize_targets);
+    return category(EncodingKind::id, UnknownCategory::refuse);
   }
 
  private:
-  bool is_category() const { return cells_.type == ColumnType::text || contains(options_.categories, result_.column); }
+  bool is_category() const {
+    if (contains(options_.categories, result_.column)) return true;
+    if (cells_.type != ColumnType::text) return false;
+    // One wrong cell must not make a feature or a class of each number.
+    if (is_nearly_of_numbers(cells_)) throw nearly_of_numbers();
+    return true;
+  }
+
+  Error nearly_of_numbers() const {
+    return refused_fit(
+        fmt::format("column {} is text, {}, but {} of its {} values are numbers; correct the cell, add its text to "
+                    "CsvOptions::missing if it stands for no value, or name the column in `categories` if it has some",
+                    quoted_text(result_.column), reason_of_text(table_.data(), cells_), cells_.numbers, cells_.values));
+  }
 
   // Rows of this table alone, in their order. Its columns may hold rows of another part of a split, and a mean over
   // those would tell the model of validation.

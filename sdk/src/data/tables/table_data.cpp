@@ -47,18 +47,24 @@ void check_column_names(const TableData& data, ErrorCode code) {
   }
 }
 
+bool is_nearly_of_numbers(const TableColumn& column) {
+  constexpr std::int64_t kFewestValues = 10;
+  return column.type == ColumnType::text && column.text_row >= 0 && column.values >= kFewestValues &&
+         column.values - column.numbers <= column.values / 10;
+}
+
+// The row that made the column text is what the user looks for: mostly one cell of thousands holds "?" or "n/a".
+std::string reason_of_text(const TableData& data, const TableColumn& column) {
+  if (column.text_row < 0) return "as which it was declared";
+  return fmt::format("since {} holds {}", data.place(column.text_row), quoted_text(column.texts[column.text_row], 40));
+}
+
 void require_numbers(const TableData& data, const TableColumn& column) {
   if (column.type != ColumnType::text) return;
-  // The row that made the column text is what the user looks for: mostly one cell of thousands holds "?" or "n/a".
-  std::string reason = "as which it was declared";
-  if (column.text_row >= 0) {
-    reason =
-        fmt::format("since {} holds {}", data.place(column.text_row), quoted_text(column.texts[column.text_row], 40));
-  }
   throw Error(ErrorCode::invalid_argument,
               fmt::format("column {} is used as a number, but it is text, {}; correct that, add the value to "
                           "CsvOptions::missing if it stands for none, or use the column as a category",
-                          quoted_text(column.name), reason));
+                          quoted_text(column.name), reason_of_text(data, column)));
 }
 
 // Reals have no such text, since digits that print a double need not be those of the file. Callers refuse them before.

@@ -39,6 +39,9 @@ struct TableColumn {
   TextCells texts = {};                     // of a column of text
   std::vector<bool> missing = {};           // for each row; empty if all rows have a value
   std::int64_t text_row = -1;  // of text: the row for which the column is not one of numbers; -1: it was declared so
+  // How many values a column of text has that was not declared, and how many of them spell a number.
+  std::int64_t values = 0;
+  std::int64_t numbers = 0;
 
   bool is_missing(std::int64_t row) const { return !missing.empty() && missing[static_cast<std::size_t>(row)]; }
   void set_missing(std::int64_t row, std::int64_t rows) {
@@ -67,6 +70,13 @@ struct TableData {
 
 // "integer", "real" or "text".
 std::string_view to_string(ColumnType type);
+
+// Whether a column became text by few of its cells, which are likely mistakes: 9 of 10 of its values spell a number, of
+// at least 10 values. A text that was declared is meant as one.
+bool is_nearly_of_numbers(const TableColumn& column);
+
+// "since \"houses.csv\", line 17 holds \"12o\"": the first cell that is not a number.
+std::string reason_of_text(const TableData& data, const TableColumn& column);
 
 // Throws Error{invalid_argument} that names the row for which a column of text is not one of numbers.
 void require_numbers(const TableData& data, const TableColumn& column);

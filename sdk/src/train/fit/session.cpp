@@ -229,8 +229,9 @@ void Trainer::Session::note_skipped(std::size_t call, std::initializer_list<cons
   training_.context->skipped[call] = skipped;
   if (!training_.is_primary()) return;
   log(LogLevel::warning,
-      fmt::format("{} bad samples were left out of the data, as skip_bad() or skip_ragged allows. The first: {}",
-                  skipped.count, fmt::join(skipped.first, "; ")));
+      fmt::format("{} left out of the data, as skip_bad() or skip_ragged allows. The first: {}",
+                  skipped.count == 1 ? "1 bad sample was" : fmt::format("{} bad samples were", skipped.count),
+                  fmt::join(skipped.first, "; ")));
   const nlohmann::json details{{"count", skipped.count}, {"first", skipped.first}};
   training_.supervision.report_event("samples_skipped",
                                      details.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

@@ -5,6 +5,7 @@
 
 #include "train/fit/fit_course.h"
 #include "train/fit/session.h"
+#include "train/state/attached_texts.h"
 #include "train/step/model_trainable.h"
 
 namespace holdfast {
@@ -60,6 +61,10 @@ std::vector<Tensor> Trainer::predict(const std::vector<Tensor>& inputs, std::int
 }
 void Trainer::attach(const std::string& name, const std::string& text) {
   session_->attach(name, text);
+}
+
+void Trainer::attach_list(const std::string& name, const std::vector<std::string>& texts) {
+  session_->attach(name, text_of_list(name, texts));
 }
 std::string Trainer::directory() const {
   return session_->directory();

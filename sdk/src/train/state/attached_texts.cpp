@@ -28,16 +28,25 @@ constexpr std::size_t kMostAttachedBytes = std::size_t{16} << 20;
   throw Error(ErrorCode::invalid_argument, fmt::format("attach({}): {}", quoted_text(name), reason));
 }
 
+void check_utf8(const std::string& name, const std::string& text) {
+  if (!is_utf8(text)) {
+    refuse_attached(name, "the text is not UTF-8; write bytes as hexadecimal digits or in base 64");
+  }
+}
+
 }  // namespace
+
+std::string text_of_list(const std::string& name, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) check_utf8(name, text);
+  return nlohmann::json(texts).dump();
+}
 
 void check_attached(const std::map<std::string, std::string>& there, const std::string& name, const std::string& text) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (name.empty() || name.size() > kMostNameBytes || std::ranges::any_of(name, is_control) || !is_utf8(name)) {
     refuse_attached(name, fmt::format("a name has 1 to {} bytes of UTF-8 without control characters", kMostNameBytes));
   }
-  if (!is_utf8(text)) {
-    refuse_attached(name, "the text is not UTF-8; write bytes as hexadecimal digits or in base 64");
-  }
+  check_utf8(name, text);
   std::size_t bytes = name.size() + text.size();
   // A text of this name would be replaced, so it is not counted.
   for (const auto& [other, other_text] : there) {
@@ -96,6 +105,15 @@ std::string attached_text(const std::string& path, const std::string& name) {
   throw Error(ErrorCode::not_found,
               fmt::format("{} has no text {}; it has {}. Trainer::attach() adds one", quoted_text(path),
                           quoted_text(name), names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+std::vector<std::string> attached_list(const std::string& path, const std::string& name) {
+  const std::string text = attached_text(path, name);
+  const nlohmann::json list = is_deep_json(text) ? nlohmann::json() : nlohmann::json::parse(text, nullptr, false);
+  if (list.is_array() && std::ranges::all_of(list, [](const auto& each) { return each.is_string(); })) return list;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the text {} of {} is not a list of Trainer::attach_list(); read it by attached_text()",
+                          quoted_text(name), quoted_text(path)));
 }
 
 }  // namespace holdfast

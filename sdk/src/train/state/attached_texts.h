@@ -15,6 +15,9 @@ inline constexpr const char* kAttachedKey = "attached";
 // has control characters, bytes that are not UTF-8, and more than 16 MiB with the texts that are there.
 void check_attached(const std::map<std::string, std::string>& there, const std::string& name, const std::string& text);
 
+// The text of a list of texts. Throws Error{invalid_argument} for bytes that are not UTF-8.
+std::string text_of_list(const std::string& name, const std::vector<std::string>& texts);
+
 // The member kAttachedKey of `metadata`; empty without it. Throws Error{invalid_file} unless it is an object of texts.
 std::map<std::string, std::string> attached_from(const nlohmann::json& metadata);
 

@@ -387,7 +387,7 @@ TEST(BatchLoader, RethrowsTheFailureOfTheFirstSampleInOrder) {
     loader.next();
     FAIL() << "gave a batch that could not be loaded";
   } catch (const std::runtime_error& failure) {
-    EXPECT_STREQ(failure.what(), "the first");
+    EXPECT_STREQ(failure.what(), "sample 6 of the data set: the function of map() \"fail\" failed: the first");
   }
 }
 

@@ -227,7 +227,8 @@ TEST_F(Cache, ReportsTheFirstSampleInOrderThatFails) {
                                         throw Error(ErrorCode::invalid_file, "sample " + std::to_string(sample));
                                       });
 
-  EXPECT_EQ(sentence_thrown_by([&] { failing.cache(path(), {.threads = 4}); }), "sample 57");
+  EXPECT_EQ(sentence_thrown_by([&] { failing.cache(path(), {.threads = 4}); }),
+            "sample 57 of the data set: the function of from_source() failed: sample 57");
   EXPECT_FALSE(std::filesystem::exists(path()));
   EXPECT_EQ(code_thrown_by([&] { failing.cache(path(), {.threads = 0}); }), ErrorCode::invalid_argument);
 }

@@ -93,6 +93,13 @@ TEST_F(Pictures, OrdersClassesAndFilesByTheBytesOfTheirNames) {
   EXPECT_THAT(picture_labels(data), ElementsAre(0, 0, 1, 1, 2));
 }
 
+TEST_F(Pictures, SaysWhereTheyBelongIfTheirFolderHasNoFolders) {
+  write("flat/x.png", png_bytes(gradient(3, 4, 3)));
+
+  expect_error([&] { read_pictures(path("flat"), kSmallPictures); }, ErrorCode::invalid_argument, "flat",
+               "move the pictures of each class into a folder with its name");
+}
+
 TEST_F(Pictures, TakesTheClassesThatAreNamedInTheirOrder) {
   for (const std::string name : {"a", "b", "c"}) write("data/" + name + "/x.png", png_bytes(gradient(3, 4, 3)));
   PictureOptions options = kSmallPictures;

@@ -68,8 +68,8 @@ TEST_F(SkipBad, CountsAndNamesWhatItLeftOut) {
 
   EXPECT_EQ(skipped.count, 6);
   ASSERT_EQ(skipped.first.size(), SkippedSamples::kMostNamed);
-  EXPECT_EQ(skipped.first[0], "sample 1: line 1 is cut");
-  EXPECT_EQ(skipped.first[4], "sample 8: line 8 is cut");
+  EXPECT_EQ(skipped.first[0], "sample 1: the function of from_source() failed: line 1 is cut");
+  EXPECT_EQ(skipped.first[4], "sample 8: the function of from_source() failed: line 8 is cut");
   EXPECT_EQ(numbers(4).skipped_samples().count, 0);
 }
 
@@ -89,7 +89,8 @@ TEST_F(SkipBad, LeavesOutSamplesForWhichAMapThrows) {
                            .skip_bad({.at_most = 1});
 
   EXPECT_THAT(first_features(data, 0), ElementsAre(0, 1, 3, 4, 5));
-  EXPECT_THAT(data.skipped_samples().first, ElementsAre("sample 2: a ragged row"));
+  EXPECT_THAT(data.skipped_samples().first,
+              ElementsAre("sample 2: the function of map() \"rows\" failed: a ragged row"));
 }
 
 TEST_F(SkipBad, LeavesOutPicturesThatAreCutOff) {
@@ -107,7 +108,7 @@ TEST_F(SkipBad, PassesOnWhatSaysNothingOfTheSample) {
     EXPECT_EQ(code_thrown_by([&] { PartlyBad(6, {2}, code).data.skip_bad({.at_most = 5}); }), code);
   }
   const Dataset broken = numbers(4).map([](Sample, Random&) { throw std::logic_error("a mistake"); });
-  EXPECT_THROW(broken.skip_bad({.at_most = 4}), std::logic_error);
+  EXPECT_THROW(broken.skip_bad({.at_most = 4}), std::runtime_error);
 }
 
 TEST_F(SkipBad, RefusesMoreBadSamplesThanWereAllowed) {
@@ -116,7 +117,7 @@ TEST_F(SkipBad, RefusesMoreBadSamplesThanWereAllowed) {
   });
 
   EXPECT_THAT(sentence, HasSubstr("3 bad samples among the first 6, and at_most allows 2"));
-  EXPECT_THAT(sentence, HasSubstr("sample 1: line 1 is cut"));
+  EXPECT_THAT(sentence, HasSubstr("sample 1: the function of from_source() failed: line 1 is cut"));
 }
 
 TEST_F(SkipBad, RefusesWhatCannotBeMeant) {

@@ -181,8 +181,11 @@ TEST_F(Idx, IsRefusedWhenBytesFollow) {
 
 // The header promises 2^60 bytes: a reader that believed it would fail or be killed.
 TEST_F(Idx, TakesNoMemoryForAHugePromise) {
-  expect_refused(idx_bytes({1U << 30, 1U << 30}, Bytes(100)), ErrorCode::invalid_file,
-                 "its header promises 1152921504606846976 bytes of elements, but only 100 follow");
+  write_plain(path("bad"), idx_bytes({1U << 30, 1U << 30}, Bytes(100)));
+
+  expect_error([&] { read_idx_tensor(path("bad"), {.max_bytes = std::numeric_limits<std::int64_t>::max()}); },
+               ErrorCode::invalid_file, "bad",
+               "its header promises 1152921504606846976 bytes of elements, but only 100 follow");
 }
 
 TEST_F(Idx, IsRefusedWhenItsExtentsOverflow) {
@@ -229,6 +232,33 @@ TEST_F(Idx, RefusesAScaleThatIsNotFinite) {
   write_digits();
 
   EXPECT_THROW(read_idx(path("images"), path("labels"), {.scale = std::numeric_limits<float>::infinity()}), Error);
+}
+
+// A gzip stream of a few hundred kilobytes may hold gigabytes, which its header has to promise.
+TEST_F(Idx, IsRefusedAboveItsLimitBeforeItIsExpanded) {
+  write_digits();
+  write_gzip(path("large"), idx_bytes({65536, 65536}, {}));
+
+  expect_error([&] { read_idx_tensor(path("large")); }, ErrorCode::invalid_file, "large",
+               "has 4294967296 bytes of elements, more than the 2147483648 that IdxTensorOptions::max_bytes allows; "
+               "raise the limit");
+  expect_error([&] { read_idx(path("images"), path("labels"), {.max_bytes = 17}); }, ErrorCode::invalid_file, "images",
+               "has 18 bytes of elements, more than the 17 that IdxOptions::max_bytes allows");
+  EXPECT_EQ(read_idx(path("images"), path("labels"), {.max_bytes = 18}).size(), 3);
+}
+
+TEST_F(Idx, IsRefusedWhereMoreExpandsThanItPromisesWithinItsLimit) {
+  write_gzip(path("file"), idx_bytes({4}, Bytes(3 << 20, 7)));
+
+  expect_error([&] { read_idx_tensor(path("file"), {.max_bytes = 4}); }, ErrorCode::invalid_file, "file",
+               "more bytes follow the 4 bytes of elements");
+}
+
+TEST_F(Idx, RefusesALimitThatNoFileCanKeep) {
+  write_digits();
+
+  EXPECT_THROW(read_idx(path("images"), path("labels"), {.max_bytes = 0}), Error);
+  EXPECT_THROW(read_idx_tensor(path("images"), {.max_bytes = -1}), Error);
 }
 
 TEST(Mnist, HasTenThousandTestDigits) {

@@ -164,8 +164,8 @@ TEST_F(Csv, DrawsTheSameAfterLinesThatItLeftOutAsWithoutThem) {
 }
 
 TEST_F(Csv, RefusesFilesWithoutRows) {
-  expect_invalid("", {path(), "holds no row"});
-  expect_invalid("a,b\n", {"holds no row after its header"});
+  expect_invalid("", {path(), "holds no row; look at its path"});
+  expect_invalid("a,b\n", {"holds no row after its header; if its first line is a row, set CsvOptions::header"});
 }
 
 TEST_F(Csv, RefusesTwoColumnsOfOneName) {

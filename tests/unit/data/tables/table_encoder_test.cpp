@@ -297,6 +297,84 @@ TEST(TableEncoder, NamesTheLineThatMakesAColumnText) {
                          {"column \"area\" is used as a number", "a.csv\", line 3 holds \"2O\""});
 }
 
+namespace {
+
+// A table of as many rows, with numbers in "area" and "price" but for what is given, by row.
+Table of_file_with(std::int64_t rows, const std::map<std::int64_t, std::string>& areas,
+                   const std::map<std::int64_t, std::string>& prices = {}, const CsvOptions& options = {}) {
+  const TemporaryFolder folder;
+  std::string content = "area,price\n";
+  for (std::int64_t row = 0; row < rows; ++row) {
+    content += areas.contains(row) ? areas.at(row) : std::to_string(20 + row) + ".5";
+    content += ',';
+    content += prices.contains(row) ? prices.at(row) : std::to_string(100 * row);
+    content += '\n';
+  }
+  write_plain(folder / "houses.csv", Bytes(content.begin(), content.end()));
+  return read_csv(folder / "houses.csv", options);
+}
+
+}  // namespace
+
+// One wrong cell made 60 features, one for each number.
+TEST(TableEncoder, RefusesAColumnThatIsTextBecauseOfAFewCells) {
+  const Table table = of_file_with(60, {{40, "6o.5"}, {41, "?"}});
+
+  expect_refused_encoder(
+      [&] { TableEncoder::fit(table, {.targets = {"price"}}); },
+      {"column \"area\" is text", "houses.csv\", line 42 holds \"6o.5\"", "58 of its 60 values are numbers",
+       "correct the cell", "CsvOptions::missing", "`categories`"});
+  // Also where no row of this part has such a cell.
+  expect_refused_encoder([&] { TableEncoder::fit(table.take(30), {.targets = {"price"}}); }, {"line 42"});
+}
+
+TEST(TableEncoder, RefusesATargetThatIsTextBecauseOfAFewCells) {
+  const Table table = of_file_with(60, {}, {{3, "12O"}});
+
+  expect_refused_encoder([&] { TableEncoder::fit(table, {.targets = {"price"}}); },
+                         {"column \"price\" is text", "line 5 holds \"12O\"", "59 of its 60 values"});
+}
+
+TEST(TableEncoder, TakesForMistakesWhatATenthOfAtLeastTenValuesIs) {
+  const auto is_refused = [](std::int64_t rows, const std::map<std::int64_t, std::string>& areas) {
+    try {
+      TableEncoder::fit(of_file_with(rows, areas), {.targets = {"price"}});
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+
+  EXPECT_TRUE(is_refused(10, {{0, "a"}}));
+  EXPECT_FALSE(is_refused(9, {{0, "a"}}));
+  EXPECT_FALSE(is_refused(19, {{0, "a"}, {7, "b"}}));
+  EXPECT_TRUE(is_refused(20, {{0, "a"}, {7, "b"}}));
+  // Cells without a value do not count.
+  EXPECT_FALSE(is_refused(12, {{0, "a"}, {3, "NA"}, {4, ""}, {5, ""}}));
+}
+
+TEST(TableEncoder, TakesAColumnOfNumbersForCategoriesWhereItIsTold) {
+  const std::map<std::int64_t, std::string> areas = {{4, "A7"}};
+  const Table found = of_file_with(12, areas);
+  const Table declared = of_file_with(12, areas, {}, {.types = {{"area", ColumnType::text}}});
+
+  EXPECT_EQ(TableEncoder::fit(found, {.targets = {"price"}, .categories = {"area"}}).features(), 12);
+  EXPECT_EQ(TableEncoder::fit(found, {.targets = {"price"}, .ids = {"area"}}).ids("area"), 12);
+  EXPECT_EQ(TableEncoder::fit(declared, {.targets = {"price"}}).features(), 12);
+  EXPECT_EQ(
+      TableEncoder::fit(of_file_with(12, areas, {}, {.missing = {"A7"}}).without_missing(), {.targets = {"price"}})
+          .features(),
+      1);
+}
+
+// It had no effect, and the model was trained on classes.
+TEST(TableEncoder, RefusesToNormalizeATargetOfCategories) {
+  const Table table({{"area", Reals{1, 2}}, {"kind", Texts{"a", "b"}}});
+
+  expect_refused_encoder([&] { TableEncoder::fit(table, {.targets = {"kind"}, .normalize_targets = true}); },
+                         {"`normalize_targets`", "\"kind\" is one of categories"});
+}
+
 TEST(TableEncoder, AppliesToTablesWithoutTargets) {
   const TableEncoder encoder = TableEncoder::fit(houses(), options_for({"area", "town"}));
   const Table asked({{"area", std::vector<std::int64_t>{5}}, {"town", std::vector<std::string>{"Bonn"}}});

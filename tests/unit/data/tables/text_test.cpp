@@ -50,7 +50,8 @@ TEST(ReadText, RefusesAnEmptyFileAndOneAboveTheLimit) {
   write_plain(folder / "a.txt", Bytes(11, 'a'));
 
   expect_bad_text(ErrorCode::invalid_file, {"empty.txt", "empty"}, [&] { read_text(folder / "empty.txt"); });
-  expect_bad_text(ErrorCode::invalid_file, {"a.txt", "10 bytes"},
+  expect_bad_text(ErrorCode::invalid_file,
+                  {"a.txt\" has more than the 10 bytes of content that TextOptions::max_bytes allows", "raise"},
                   [&] { read_text(folder / "a.txt", {.max_bytes = 10}); });
 }
 

@@ -377,6 +377,15 @@ TEST_P(ClassLabel, ThatNoClassHasIsRefusedByName) {
   }
 }
 
+TEST(ClassLabelOfOneClass, IsAlwaysZero) {
+  try {
+    SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Floats(1, 0.1F), Floats{1}, 1, 1, {});
+    FAIL() << "took the label 1";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has the class label 1; the model has 1 class, so all labels are 0"));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, ClassLabel,
                          testing::Values(-1.0F, 3.0F, 0.5F, 1e30F, kInfinity, -kInfinity,
                                          std::numeric_limits<float>::quiet_NaN()));

@@ -436,6 +436,17 @@ TEST_F(RunReportTest, TellsOnceWhichSamplesWereLeftOut) {
   EXPECT_EQ(told.skipped_lines, 1);
 }
 
+TEST_F(RunReportTest, TellsOfOneSampleThatWasLeftOut) {
+  start();
+  note("samples_skipped", {{"count", 1}, {"first", {"sample 3: cut off"}}});
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.remarks.size(), 1U);
+  EXPECT_EQ(told.remarks[0].sentence,
+            "1 bad sample was left out of the data, as the program asked. The first: sample 3: cut off");
+}
+
 TEST_F(RunReportTest, CountsLinesThatItCannotRead) {
   begin_with_two();
   std::ofstream(path_, std::ios::app) << "{\"event\": \"died\", \"tim\n"

@@ -1,6 +1,7 @@
 // What a user chooses for the data of a training: padded batches, and samples that are left out. Bits are compared
 // exactly where only the number of replicas differs.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "support/thread_replica.h"
 #include "train/state/run_results.h"
 #include "unit/train/support/small_training.h"
@@ -100,6 +102,11 @@ TEST(PaddedBatches, GiveNoOutputsForTheirPadding) {
 TEST(SkippedSamples, AreToldToTheJournalAndTheResults) {
   const auto supervision = std::make_shared<KeptEvents>();
   std::string results;
+  std::string logged;
+  set_log_sink([&](LogLevel, std::string_view line) { logged += line; });
+  struct Restore {
+    ~Restore() { set_log_sink({}); }
+  } const restore;
   train_on_threads({.supervision = supervision}, [&](Replica& replica) {
     Trainer trainer(replica, plain_model(), SGD(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
     const auto [training, validation] = without_bad_samples().split(0.3);
@@ -112,7 +119,8 @@ TEST(SkippedSamples, AreToldToTheJournalAndTheResults) {
   ASSERT_EQ(told.size(), 1U);
   // Training and validation are parts of one data set.
   EXPECT_EQ(told[0].at("count"), 1);
-  EXPECT_EQ(told[0].at("first").at(0), "sample 4: row 4 is ragged");
+  EXPECT_THAT(logged, testing::HasSubstr("1 bad sample was left out of the data, as skip_bad()"));
+  EXPECT_EQ(told[0].at("first").at(0), "sample 4: the function of from_source() failed: row 4 is ragged");
   const nlohmann::json calls = nlohmann::json::parse(results).at("calls");
   EXPECT_EQ(calls.at(0).at("skipped_samples"), told[0]);
   EXPECT_FALSE(calls.at(1).contains("skipped_samples"));

@@ -102,6 +102,27 @@ TEST(AttachedTexts, NameThoseThatAreThere) {
               HasSubstr("it has \"left\", \"right\""));
 }
 
+TEST(AttachedTexts, MayBeListsThatComeBackInTheirOrder) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> classes = {"tulip", "", "rose, \"wild\"", "T\u00fclpe\n"};
+  train_on_threads({}, [&](Replica& replica) {
+    Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.attach_list("classes", classes);
+    trainer.attach_list("nothing", {});
+    trainer.attach("one", "rose");
+    trainer.attach("numbers", "[1]");
+    EXPECT_EQ(code_thrown_by([&] { trainer.attach_list("bytes", {"\xff"}); }), ErrorCode::invalid_argument);
+    trainer.save(folder / "a.h5");
+  });
+
+  EXPECT_EQ(attached_list(folder / "a.h5", "classes"), classes);
+  EXPECT_THAT(attached_list(folder / "a.h5", "nothing"), IsEmpty());
+  for (const char* const name : {"one", "numbers"}) {
+    EXPECT_THAT(sentence_thrown_by([&] { attached_list(folder / "a.h5", name); }), HasSubstr("attached_text()"));
+  }
+  EXPECT_EQ(code_thrown_by([&] { attached_list(folder / "a.h5", "two"); }), ErrorCode::not_found);
+}
+
 TEST(AttachedTexts, ComeBeforeTheFirstCall) {
   Replica replica = Replica::alone();
   Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));

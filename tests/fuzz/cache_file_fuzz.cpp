@@ -32,6 +32,14 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (choice >= 128) make_digest_right(bytes, first_sample);
   const fuzz::MemoryFile file(bytes);
   fuzz::succeeds([&] {
+    // As for samples that a generator gave: what the file says of itself fits its size.
+    const CacheFile unknown(posix_file_system(), file.path());
+    const CacheContent& found = unknown.content();
+    const std::size_t end = kTextBegin + found.text.size() +
+                            static_cast<std::size_t>(found.samples) * (sizeof(Digest::bytes) + found.sample_bytes);
+    HOLDFAST_ASSERT(end == bytes.size());
+  });
+  fuzz::succeeds([&] {
     // The file exists, so no sample is made.
     const CacheFile cache(posix_file_system(), file.path(), content, nullptr);
     std::vector<std::byte> sample(content.sample_bytes);

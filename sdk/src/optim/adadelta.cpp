@@ -44,8 +44,8 @@ WeightAverage Adadelta::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Adadelta::without_weight_decay() const {
-  return without_decay<Adadelta>(options_);
+std::unique_ptr<Optimizer> Adadelta::with_weight_decay_times(float factor) const {
+  return with_decay_times<Adadelta>(options_, factor);
 }
 
 std::vector<std::string> Adadelta::slot_names() const {

@@ -45,8 +45,8 @@ WeightAverage Adagrad::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Adagrad::without_weight_decay() const {
-  return without_decay<Adagrad>(options_);
+std::unique_ptr<Optimizer> Adagrad::with_weight_decay_times(float factor) const {
+  return with_decay_times<Adagrad>(options_, factor);
 }
 
 std::vector<std::string> Adagrad::slot_names() const {

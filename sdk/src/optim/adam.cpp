@@ -70,8 +70,8 @@ WeightAverage Adam::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Adam::without_weight_decay() const {
-  return without_decay<Adam>(options_);
+std::unique_ptr<Optimizer> Adam::with_weight_decay_times(float factor) const {
+  return with_decay_times<Adam>(options_, factor);
 }
 
 std::vector<std::string> Adam::slot_names() const {

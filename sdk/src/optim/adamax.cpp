@@ -32,8 +32,8 @@ WeightAverage Adamax::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Adamax::without_weight_decay() const {
-  return without_decay<Adamax>(options_);
+std::unique_ptr<Optimizer> Adamax::with_weight_decay_times(float factor) const {
+  return with_decay_times<Adamax>(options_, factor);
 }
 
 std::vector<std::string> Adamax::slot_names() const {

@@ -68,8 +68,8 @@ WeightAverage AdamW::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> AdamW::without_weight_decay() const {
-  return without_decay<AdamW>(options_);
+std::unique_ptr<Optimizer> AdamW::with_weight_decay_times(float factor) const {
+  return with_decay_times<AdamW>(options_, factor);
 }
 
 std::vector<std::string> AdamW::slot_names() const {

@@ -45,6 +45,19 @@ void check_rules(const std::string& optimizer, const ParameterRules& rules) {
     check_option(optimizer, fmt::format("the learning rate factor of \"{}\"", rule.pattern), rule.factor,
                  rule.factor >= 0, "not negative");
   }
+  for (const WeightDecayFactor& rule : rules.weight_decay_factors) {
+    check_option(optimizer, fmt::format("the weight decay factor of \"{}\"", rule.pattern), rule.factor,
+                 rule.factor >= 0, "not negative");
+  }
+}
+
+template <class Factor>
+static std::string text_of_factors(const std::vector<Factor>& rules) {
+  std::vector<std::string> texts;
+  for (const Factor& rule : rules) {
+    texts.push_back(fmt::format("[{},{}]", json_string(rule.pattern), json_number(rule.factor)));
+  }
+  return fmt::format("[{}]", fmt::join(texts, ","));
 }
 
 void add_rules(JsonObject& configuration, const ParameterRules& rules) {
@@ -52,11 +65,10 @@ void add_rules(JsonObject& configuration, const ParameterRules& rules) {
     configuration.texts("exclude_from_weight_decay", rules.exclude_from_weight_decay);
   }
   if (!rules.learning_rate_factors.empty()) {
-    std::vector<std::string> texts;
-    for (const LearningRateFactor& rule : rules.learning_rate_factors) {
-      texts.push_back(fmt::format("[{},{}]", json_string(rule.pattern), json_number(rule.factor)));
-    }
-    configuration.value("learning_rate_factors", fmt::format("[{}]", fmt::join(texts, ",")));
+    configuration.value("learning_rate_factors", text_of_factors(rules.learning_rate_factors));
+  }
+  if (!rules.weight_decay_factors.empty()) {
+    configuration.value("weight_decay_factors", text_of_factors(rules.weight_decay_factors));
   }
 }
 

@@ -31,15 +31,17 @@ void add_clipping(JsonObject& configuration, const GradientClipping& clipping);
 template <class Options>
 ParameterRules rules_of(const Options& options) {
   return {.exclude_from_weight_decay = options.exclude_from_weight_decay,
-          .learning_rate_factors = options.learning_rate_factors};
+          .learning_rate_factors = options.learning_rate_factors,
+          .weight_decay_factors = options.weight_decay_factors};
 }
 
-// An optimizer with these options, but without weight decay and without rules.
+// An optimizer with these options, but with its weight decay times the factor and without rules.
 template <class Kind, class Options>
-std::unique_ptr<Optimizer> without_decay(Options options) {
-  options.weight_decay = 0;
+std::unique_ptr<Optimizer> with_decay_times(Options options, float factor) {
+  options.weight_decay *= factor;
   options.exclude_from_weight_decay.clear();
   options.learning_rate_factors.clear();
+  options.weight_decay_factors.clear();
   return std::make_unique<Kind>(options);
 }
 

@@ -63,8 +63,8 @@ WeightAverage Ftrl::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Ftrl::without_weight_decay() const {
-  return without_decay<Ftrl>(options_);
+std::unique_ptr<Optimizer> Ftrl::with_weight_decay_times(float factor) const {
+  return with_decay_times<Ftrl>(options_, factor);
 }
 
 std::vector<std::string> Ftrl::slot_names() const {

@@ -43,8 +43,8 @@ WeightAverage Lamb::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Lamb::without_weight_decay() const {
-  return without_decay<Lamb>(options_);
+std::unique_ptr<Optimizer> Lamb::with_weight_decay_times(float factor) const {
+  return with_decay_times<Lamb>(options_, factor);
 }
 
 std::vector<std::string> Lamb::slot_names() const {

@@ -44,8 +44,8 @@ WeightAverage Lion::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Lion::without_weight_decay() const {
-  return without_decay<Lion>(options_);
+std::unique_ptr<Optimizer> Lion::with_weight_decay_times(float factor) const {
+  return with_decay_times<Lion>(options_, factor);
 }
 
 std::vector<std::string> Lion::slot_names() const {

@@ -135,11 +135,11 @@ WeightAverage Muon::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Muon::without_weight_decay() const {
-  // without_decay() clears `weight_decay` alone. Arrays that Adam updates decay by an option of their own.
+std::unique_ptr<Optimizer> Muon::with_weight_decay_times(float factor) const {
+  // with_decay_times() changes `weight_decay` alone. Arrays that Adam updates decay by an option of their own.
   MuonOptions options = options_;
-  options.adam_weight_decay = 0;
-  return without_decay<Muon>(options);
+  options.adam_weight_decay *= factor;
+  return with_decay_times<Muon>(options, factor);
 }
 
 std::vector<std::string> Muon::slot_names() const {

@@ -52,8 +52,8 @@ WeightAverage Nadam::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Nadam::without_weight_decay() const {
-  return without_decay<Nadam>(options_);
+std::unique_ptr<Optimizer> Nadam::with_weight_decay_times(float factor) const {
+  return with_decay_times<Nadam>(options_, factor);
 }
 
 std::vector<std::string> Nadam::slot_names() const {

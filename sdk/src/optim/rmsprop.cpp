@@ -48,8 +48,8 @@ WeightAverage RMSprop::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> RMSprop::without_weight_decay() const {
-  return without_decay<RMSprop>(options_);
+std::unique_ptr<Optimizer> RMSprop::with_weight_decay_times(float factor) const {
+  return with_decay_times<RMSprop>(options_, factor);
 }
 
 std::vector<std::string> RMSprop::slot_names() const {

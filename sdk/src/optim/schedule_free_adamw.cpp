@@ -49,8 +49,8 @@ WeightAverage ScheduleFreeAdamW::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> ScheduleFreeAdamW::without_weight_decay() const {
-  return without_decay<ScheduleFreeAdamW>(options_);
+std::unique_ptr<Optimizer> ScheduleFreeAdamW::with_weight_decay_times(float factor) const {
+  return with_decay_times<ScheduleFreeAdamW>(options_, factor);
 }
 
 std::vector<std::string> ScheduleFreeAdamW::slot_names() const {

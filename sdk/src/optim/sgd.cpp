@@ -97,8 +97,8 @@ WeightAverage SGD::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> SGD::without_weight_decay() const {
-  return without_decay<SGD>(options_);
+std::unique_ptr<Optimizer> SGD::with_weight_decay_times(float factor) const {
+  return with_decay_times<SGD>(options_, factor);
 }
 
 // Without momentum there is no slot, so there is nothing to mirror and to save.

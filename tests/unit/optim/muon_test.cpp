@@ -90,7 +90,7 @@ TEST(Muon, LeavesAMatrixWithoutAGradientAlone) {
 }
 
 TEST(Muon, DecaysNothingWithoutWeightDecay) {
-  const auto optimizer = Muon{{.learning_rate = 0.5F, .exclude_from_weight_decay = {"w"}}}.without_weight_decay();
+  const auto optimizer = Muon{{.learning_rate = 0.5F, .exclude_from_weight_decay = {"w"}}}.with_weight_decay_times(0);
   std::vector<float> parameters(4, 2.0F), momentum(4), velocity(4);
   const std::vector<std::span<float>> slots = {momentum, velocity};
   const Shape shape = {4};

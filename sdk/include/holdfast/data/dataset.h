@@ -73,6 +73,15 @@ struct SkipBadOptions {
   std::string index = "";
 };
 
+// How Dataset::filter() finds its samples.
+struct FilterOptions {
+  std::string name{};  // of the function, in descriptions and messages
+  // A file that keeps what the function said, so that samples are looked at once and not by each replica and at each
+  // start. It is written if it is not there, appears when it is whole, and has digests. The name stands for the
+  // function: give a changed one another name, or remove the file. Empty: none.
+  std::string index{};
+};
+
 // How Dataset::cache() fills a file.
 struct CacheOptions {
   int threads = 1;  // that load samples for a file which is not there yet; no byte of it depends on them
@@ -131,6 +140,8 @@ struct BucketOptions {
   bool shuffle = true;  // false: the order of the data in each bucket, and buckets one after another, in all epochs
   // The length of a sample, where it does not stand in an input "length".
   std::function<std::int64_t(const SampleArrays&)> length_of = nullptr;
+  // A file that keeps the lengths, as FilterOptions::index. Remove it if length_of changes. Empty: none.
+  std::string index{};
 };
 
 // How Dataset::split() draws.
@@ -257,8 +268,11 @@ class Dataset {
   // It is called once for each sample, as it is in epoch 0 with seed 0, before this returns; the positions that it
   // keeps are kept in all epochs and take 4 bytes each. The description has a digest of them. Throws
   // Error{invalid_argument} for an empty function, if no sample is kept, and after shuffle(), where samples have no
-  // fixed position. Throws Error{unsupported} for more than 2^32 - 1 samples.
+  // fixed position. Throws Error{unsupported} for more than 2^32 - 1 samples. For an index it throws what
+  // cache("FILE") does.
   Dataset filter(const FilterFunction& function, std::string name = "") const;
+  // With an index: .filter(f, {.name = "digits to 4", .index = "digits_to_4.index"}).
+  Dataset filter(const FilterFunction& function, FilterOptions options) const;
 
   // Leaves out the samples that cannot be loaded: a picture that is cut off, or one for which a map() throws. Put it
   // after the stages that may fail and before shuffle():

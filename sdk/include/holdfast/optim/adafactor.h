@@ -45,6 +45,7 @@ struct AdafactorOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  std::vector<WeightDecayFactor> weight_decay_factors{};
   // A moving average of each parameter. See weight_average.h.
   bool use_ema = false;
   float ema_momentum = 0.99F;                // in [0, 1]
@@ -66,7 +67,7 @@ class Adafactor : public Optimizer {
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
   WeightAverage weight_average() const override;
-  std::unique_ptr<Optimizer> without_weight_decay() const override;
+  std::unique_ptr<Optimizer> with_weight_decay_times(float factor) const override;
   // "row_velocity" (r; v of arrays with fewer than two axes) and "column_velocity" (c; 0 for these).
   std::vector<std::string> slot_names() const override;
   bool needs_whole_arrays() const override { return true; }

@@ -33,6 +33,7 @@ struct AdagradOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  std::vector<WeightDecayFactor> weight_decay_factors{};
   // A moving average of each parameter. See weight_average.h.
   bool use_ema = false;
   float ema_momentum = 0.99F;                // in [0, 1]
@@ -54,7 +55,7 @@ class Adagrad : public DescribedOptimizer {
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
   WeightAverage weight_average() const override;
-  std::unique_ptr<Optimizer> without_weight_decay() const override;
+  std::unique_ptr<Optimizer> with_weight_decay_times(float factor) const override;
   // "accumulator" (s).
   std::vector<std::string> slot_names() const override;
   float initial_value_of_slot(std::size_t) const override { return options_.initial_accumulator_value; }

@@ -37,6 +37,7 @@ struct AdamWOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  std::vector<WeightDecayFactor> weight_decay_factors{};
   // A moving average of each parameter. See weight_average.h.
   bool use_ema = false;
   float ema_momentum = 0.99F;                // in [0, 1]
@@ -58,7 +59,7 @@ class AdamW : public Optimizer {
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
   WeightAverage weight_average() const override;
-  std::unique_ptr<Optimizer> without_weight_decay() const override;
+  std::unique_ptr<Optimizer> with_weight_decay_times(float factor) const override;
   // "m" and "v"; with amsgrad also "v_hat".
   std::vector<std::string> slot_names() const override;
   // One pass over memory for all slots and the parameters.

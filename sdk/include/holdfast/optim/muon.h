@@ -56,6 +56,7 @@ struct MuonOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  std::vector<WeightDecayFactor> weight_decay_factors{};
   // A moving average of each parameter. See weight_average.h.
   bool use_ema = false;
   float ema_momentum = 0.99F;                // in [0, 1]
@@ -77,7 +78,7 @@ class Muon : public Optimizer {
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
   WeightAverage weight_average() const override;
-  std::unique_ptr<Optimizer> without_weight_decay() const override;
+  std::unique_ptr<Optimizer> with_weight_decay_times(float factor) const override;
   // "momentum" (m, also Adam's) and "velocity" (v of Adam; 0 for matrices that Muon updates).
   std::vector<std::string> slot_names() const override;
   bool needs_whole_arrays() const override { return true; }

@@ -73,12 +73,12 @@ class Optimizer {
   virtual GradientClipping clipping() const { return {}; }
 
   // Which arrays have other rules. Part of the configuration. An optimizer with rules for weight decay overrides
-  // without_weight_decay(), and one with factors with_learning_rate().
+  // with_weight_decay_times(), and one with factors of learning rates with_learning_rate().
   virtual ParameterRules parameter_rules() const { return {}; }
   // Moving averages of the parameters that are kept besides the slots. Part of the configuration.
   virtual WeightAverage weight_average() const { return {}; }
-  // The same optimizer without weight decay; the default is null.
-  virtual std::unique_ptr<Optimizer> without_weight_decay() const { return nullptr; }
+  // The same optimizer with its weight decay times this factor, which may be 0; the default is null.
+  virtual std::unique_ptr<Optimizer> with_weight_decay_times(float) const { return nullptr; }
 
   // Whether a step depends on whole arrays, as on a norm. Then update() gets one array of the model at a time, perhaps
   // with padding after it, which is zero. Different arrays may be updated by several threads at once.

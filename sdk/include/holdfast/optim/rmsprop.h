@@ -36,6 +36,7 @@ struct RMSpropOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
+  std::vector<WeightDecayFactor> weight_decay_factors{};
   // A moving average of each parameter. See weight_average.h.
   bool use_ema = false;
   float ema_momentum = 0.99F;                // in [0, 1]
@@ -57,7 +58,7 @@ class RMSprop : public DescribedOptimizer {
   GradientClipping clipping() const override;
   ParameterRules parameter_rules() const override;
   WeightAverage weight_average() const override;
-  std::unique_ptr<Optimizer> without_weight_decay() const override;
+  std::unique_ptr<Optimizer> with_weight_decay_times(float factor) const override;
   // "velocity" (v); with momentum also "momentum" (b), and if centered also "average_gradient" (a).
   std::vector<std::string> slot_names() const override;
 

@@ -27,6 +27,8 @@ constexpr std::size_t kCacheDigestEnd = kCacheMagic.size() + sizeof(Digest::byte
 constexpr std::size_t kCacheHeadBytes = kCacheDigestEnd + 3 * sizeof(std::uint64_t);
 // A head that claims more is damaged. It bounds the memory that a broken file can ask for.
 constexpr std::uint64_t kMostCacheTextBytes = 64U << 20;
+// Of all samples of a file: far from where sums of 64 bits wrap.
+constexpr std::uint64_t kMostSampleBytes = std::uint64_t{1} << 62;
 // Below it, a hint to the kernel takes longer than it saves.
 constexpr std::uint64_t kLeastExpectedBytes = 16U << 10;
 
@@ -58,8 +60,11 @@ std::int64_t samples_together(const CacheContent& content, int threads) {
   return std::clamp<std::int64_t>(fitting, threads, std::max<std::int64_t>(threads, kSamples));
 }
 
-void write_samples(File& file, const CacheContent& content, std::uint64_t first_sample,
-                   const CacheFile::MakeSample& make, int threads) {
+std::uint64_t first_sample_of(const CacheContent& content) {
+  return kCacheHeadBytes + content.text.size() + static_cast<std::uint64_t>(content.samples) * sizeof(Digest::bytes);
+}
+
+void write_samples(File& file, const CacheContent& content, const CacheFile::MakeSample& make, int threads) {
   WorkerPool pool(threads);
   // Groups follow each other: all threads wait for the last sample of one, which is written as one run of bytes. So the
   // file grows in order, and no byte depends on the threads.
@@ -81,7 +86,7 @@ void write_samples(File& file, const CacheContent& content, std::uint64_t first_
       }
     });
     failure.rethrow_if_there();
-    file.write_at(first_sample + static_cast<std::uint64_t>(begin) * content.sample_bytes,
+    file.write_at(first_sample_of(content) + static_cast<std::uint64_t>(begin) * content.sample_bytes,
                   std::span(samples).first(static_cast<std::size_t>(count) * content.sample_bytes));
   }
   // Last, so that a file without a magic is one that was not finished. Its name does
@@ -97,18 +102,20 @@ void write_samples(File& file, const CacheContent& content, std::uint64_t first_
 
 CacheFile::CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make,
                      int threads)
-    : path_(path), sample_bytes_(content.sample_bytes) {
-  first_sample_ =
-      kCacheHeadBytes + content.text.size() + static_cast<std::uint64_t>(content.samples) * sizeof(Digest::bytes);
+    : path_(path) {
   // Two processes may both find it missing. Each then writes a temporary file of its
   // own and renames it, with equal bytes.
   if (!files.exists(path)) {
-    write_whole_file(files, path, [&](File& file) { write_samples(file, content, first_sample_, make, threads); });
+    write_whole_file(files, path, [&](File& file) { write_samples(file, content, make, threads); });
   }
-  open(files, content);
+  open(files, &content);
 }
 
-void CacheFile::open(FileSystem& files, const CacheContent& content) {
+CacheFile::CacheFile(FileSystem& files, const std::string& path) : path_(path) {
+  open(files, nullptr);
+}
+
+void CacheFile::open(FileSystem& files, const CacheContent* wanted) {
   file_ = files.open_for_reading(path_);
   const std::uint64_t size = file_->size_bytes();
   // From here on nothing in the file is believed: each number is checked before it decides how much memory is taken.
@@ -123,19 +130,28 @@ void CacheFile::open(FileSystem& files, const CacheContent& content) {
   if (file_->read_at(kCacheHeadBytes, std::as_writable_bytes(std::span(text))) != text.size())
     refuse("it is cut off; remove it");
   // Sizes are compared before memory for the index is taken.
-  if (numbers != numbers_of(content) || text != content.text) {
+  if (wanted != nullptr && (numbers != numbers_of(*wanted) || text != wanted->text)) {
     throw Error(ErrorCode::incompatible,
                 fmt::format("the cache {} was made of other data ({}) than it is asked for ({}); remove it, or give "
                             "another path",
-                            quoted_text(path_), shown_text(text), shown_text(content.text)));
+                            quoted_text(path_), shown_text(text), shown_text(wanted->text)));
   }
+  // The file has room for this index, so its size cannot wrap. That of all samples could.
+  if (numbers[1] > size / sizeof(Digest::bytes) ||
+      numbers[2] > kMostSampleBytes / std::max<std::uint64_t>(1, numbers[1])) {
+    refuse("its head is damaged; remove it");
+  }
+  content_ = {.text = text,
+              .samples = static_cast<std::int64_t>(numbers[1]),
+              .sample_bytes = static_cast<std::size_t>(numbers[2])};
+  first_sample_ = first_sample_of(content_);
   if (size != first_sample_ + numbers[1] * numbers[2]) {
     refuse(fmt::format("it has {} bytes, not {}; remove it", size, first_sample_ + numbers[1] * numbers[2]));
   }
   index_.resize(numbers[1]);
   const std::span<std::byte> index = std::as_writable_bytes(std::span(index_));
   const bool is_whole = file_->read_at(kCacheHeadBytes + text.size(), index) == index.size();
-  const Digest found = digest(head_of(content, index_));
+  const Digest found = digest(head_of(content_, index_));
   if (!is_whole || std::memcmp(head.data() + kCacheMagic.size(), found.bytes.data(), found.bytes.size()) != 0) {
     refuse("the digest of its head is wrong; remove it");
   }
@@ -143,8 +159,9 @@ void CacheFile::open(FileSystem& files, const CacheContent& content) {
 
 // The disk then reads while other samples are checked. For small samples the call would take longer than it saves.
 void CacheFile::expect(std::int64_t sample) const {
-  if (sample_bytes_ < kLeastExpectedBytes) return;
-  file_->start_reading(first_sample_ + static_cast<std::uint64_t>(sample) * sample_bytes_, sample_bytes_);
+  if (content_.sample_bytes < kLeastExpectedBytes) return;
+  file_->start_reading(first_sample_ + static_cast<std::uint64_t>(sample) * content_.sample_bytes,
+                       content_.sample_bytes);
 }
 
 void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const {

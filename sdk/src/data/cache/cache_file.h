@@ -41,20 +41,27 @@ class CacheFile {
   CacheFile(FileSystem& files, const std::string& path, const CacheContent& content, const MakeSample& make,
             int threads = 1);
 
+  // Opens a file whose number of samples and text are not known before. Throws Error{invalid_file} as above.
+  CacheFile(FileSystem& files, const std::string& path);
+
+  // The text and the sizes that the file was written with.
+  const CacheContent& content() const { return content_; }
+
   // A hint that this sample will be read soon. Any thread.
   void expect(std::int64_t sample) const;
   // Both parts together are the sample. Any thread, several at once. Throws Error{invalid_file} if its digest is wrong.
   void read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const;
 
  private:
-  void open(FileSystem& files, const CacheContent& content);
+  // Null: any content.
+  void open(FileSystem& files, const CacheContent* wanted);
   [[noreturn]] void refuse(const std::string& reason) const;
 
   std::string path_;
+  CacheContent content_;
   std::unique_ptr<File> file_;
   std::vector<Digest> index_;
   std::uint64_t first_sample_ = 0;  // where it begins
-  std::uint64_t sample_bytes_ = 0;
 };
 
 }  // namespace holdfast

@@ -96,10 +96,9 @@ class CachedOutputsStage final : public ChainedStage {
 
   void open_file(OutputBlocks& blocks, const CachedOutputsOptions& options) {
     FileSystem& files = posix_file_system();
-    std::optional<FolderLock> lock;
     // A process that waits here finds the file of the other one, and computes nothing. After the deadline it computes
     // all by itself: the lock only saves work. It is given back at the end of this function.
-    if (!files.exists(options.file)) lock.emplace(parent_folder(options.file), Deadline::after(options.wait));
+    const std::unique_ptr<FolderLock> lock = lock_unless_there(files, options.file, options.wait);
     // One row is enough: CacheFile has one thread here, as write_row() must be called in the order of the samples.
     std::vector<float> row(row_words());
     file_.emplace(files, options.file,

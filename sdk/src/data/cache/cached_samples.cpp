@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "data/cache/folder_lock.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 
@@ -66,9 +67,13 @@ void MemoryCacheStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t
 }
 
 FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::string& path, int threads)
-    : CacheStage(std::move(stage)),
-      file_(
-          posix_file_system(), path,
+    : CacheStage(std::move(stage)), file_(open_file(path, threads)) {}
+
+CacheFile FileCacheStage::open_file(const std::string& path, int threads) const {
+  // One replica of a host loads the samples, and the others wait for its file.
+  const std::unique_ptr<FolderLock> lock = lock_unless_there(posix_file_system(), path);
+  return {posix_file_system(),
+          path,
           {.text = text_of_samples(before()), .samples = size(), .sample_bytes = sample_words() * sizeof(float)},
           [this](std::int64_t position, std::span<std::byte> bytes) {
             // Runs on several threads at once, so each call has words of its own. Samples are those of epoch 0, which
@@ -77,7 +82,8 @@ FileCacheStage::FileCacheStage(std::shared_ptr<const Stage> stage, const std::st
             before().load(0, 0, position, sample_in(words));
             std::ranges::copy(std::as_bytes(std::span(words)), bytes.begin());
           },
-          threads) {}
+          threads};
+}
 
 void FileCacheStage::load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const {
   // In place: memory for a large sample would come from the system anew each time.

@@ -74,6 +74,8 @@ class FileCacheStage : public CacheStage {
   void expect(std::uint64_t, std::int64_t, std::int64_t position) const override { file_.expect(position); }
 
  private:
+  CacheFile open_file(const std::string& path, int threads) const;
+
   CacheFile file_;
 };
 

@@ -33,4 +33,10 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+std::unique_ptr<FolderLock> lock_unless_there(FileSystem& files, const std::string& path,
+                                              std::chrono::milliseconds wait) {
+  if (files.exists(path)) return nullptr;
+  return std::make_unique<FolderLock>(parent_folder(path), Deadline::after(wait));
+}
+
 }  // namespace holdfast

@@ -3,9 +3,12 @@
 // Lets one process at a time make a file of a folder, while others wait for it. It only saves work: files appear whole,
 // so nothing breaks where a file system has no locks.
 
+#include <chrono>
+#include <memory>
 #include <string>
 
 #include "holdfast/base/deadline.h"
+#include "holdfast/base/file_system.h"
 
 namespace holdfast {
 
@@ -25,5 +28,14 @@ class FolderLock {
   int descriptor_;
   bool is_taken_ = false;
 };
+
+// How long a process waits for the file of another one, unless a user says so. A process that waits makes no progress,
+// and this is less than RecoveryOptions::start_timeout.
+inline constexpr std::chrono::seconds kFileWait(60);
+
+// A lock of the folder in which a file is to be made, or null if the file is there. Look for the file again then: the
+// process that had the lock has mostly made it. After `wait` the caller makes it beside the other process.
+std::unique_ptr<FolderLock> lock_unless_there(FileSystem& files, const std::string& path,
+                                              std::chrono::milliseconds wait = kFileWait);
 
 }  // namespace holdfast

@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "core/user_function.h"
+#include "data/cache/sample_index.h"
 #include "data/lengths/sample_length.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
@@ -48,8 +48,7 @@ void check_buckets(const Stage& before, std::int64_t batch, const std::vector<st
   }
 }
 
-// Loads each sample once, on the calling thread: a length may be what a map() made. Epoch 0 and seed 0 stand for all,
-// as in filter(), so a map before this stage must not draw lengths.
+// A length may be what a map() made, which must not draw it: epoch 0 stands for all.
 std::vector<SampleOrder> find_buckets(const Stage& before, const BucketOptions& options) {
   std::function<std::int64_t(const SampleArrays&)> length_of = options.length_of;
   if (!length_of) {
@@ -57,14 +56,10 @@ std::vector<SampleOrder> find_buckets(const Stage& before, const BucketOptions& 
     length_of = [length](const SampleArrays& sample) { return length.of(sample.inputs); };
   }
   std::vector<SampleOrder> buckets(options.bounds.size() + 1);
-  std::vector<float> inputs(before.feature_words());
-  std::vector<float> targets(before.target_words());
-  for (std::int64_t position = 0; position < before.size(); ++position) {
-    before.load(0, 0, position, {.features = inputs, .targets = targets});
-    const SampleArrays sample{.inputs = {before.layouts().inputs, inputs},
-                              .targets = {before.layouts().targets, targets}};
-    const std::int64_t length = call_for_sample([&] { return name_of_sample(before, 0, 0, position); }, "bucketed()",
-                                                {}, [&] { return length_of(sample); });
+  const std::vector<std::int64_t> lengths =
+      numbers_of_samples(before, {.stage = "bucketed()", .index = options.index}, length_of);
+  for (std::size_t position = 0; position < lengths.size(); ++position) {
+    const std::int64_t length = lengths[position];
     if (length < 0) throw refused_buckets(fmt::format("sample {} has the length {}, below 0", position, length));
     const auto bucket = std::ranges::lower_bound(options.bounds, length) - options.bounds.begin();
     buckets[static_cast<std::size_t>(bucket)].push_back(static_cast<std::uint32_t>(position));

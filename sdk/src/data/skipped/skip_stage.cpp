@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
 
+#include "data/cache/folder_lock.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
@@ -58,8 +60,9 @@ BadSamples bad_samples_of(const Stage& before, const SkipBadOptions& options) {
   FileSystem& files = posix_file_system();
   if (options.index.empty()) return find_bad_samples(before, options);
   const std::string made_of = text_of_samples(before);
-  // Each process of a run finds the samples itself or reads the index. If they differ, the run is refused, since the
-  // description holds a digest of them.
+  // One process of a host finds the samples, and the others read its index. Those of other hosts find them as well. If
+  // they differ, the run is refused, since the description holds a digest of them.
+  const std::unique_ptr<FolderLock> lock = lock_unless_there(files, options.index);
   if (files.exists(options.index)) {
     return bad_samples_from_text(read_text_file(files, options.index), made_of, before.size(), options.index);
   }

@@ -6,15 +6,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json_text.h"
 #include "core/user_function.h"
+#include "data/cache/cache_file.h"
+#include "data/cache/folder_lock.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/base/temporary_files.h"
 
 namespace holdfast {
@@ -59,6 +64,7 @@ class GeneratedRows {
     return all_.finish();
   }
 
+  // Several threads at once.
   void read(std::int64_t position, std::span<float> row) const {
     const std::size_t first = static_cast<std::size_t>(position) * row_words_;
     if (file_ == nullptr) {
@@ -97,41 +103,46 @@ class GeneratedRows {
   std::uint64_t written_bytes_ = 0;
 };
 
+// Where rows are kept does not enter the description, only their digest does.
 class GeneratedSource : public SourceStage {
  public:
-  GeneratedSource(SampleLayouts layouts, GeneratedRows rows)
-      : SourceStage(std::move(layouts), rows.size()), rows_(std::move(rows)), digest_(rows_.finish()) {}
+  using ReadRow = std::function<void(std::int64_t position, std::span<float> row)>;
+
+  GeneratedSource(SampleLayouts layouts, std::int64_t size, std::string rows_digest, ReadRow read)
+      : SourceStage(std::move(layouts), size), digest_(std::move(rows_digest)), read_(std::move(read)) {}
 
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
     std::vector<float> row(feature_words() + target_words());
-    rows_.read(position, row);
+    read_(position, row);
     const auto targets = row.begin() + static_cast<std::ptrdiff_t>(feature_words());
     std::copy(row.begin(), targets, destination.features.begin());
     std::copy(targets, row.end(), destination.targets.begin());
   }
-  std::string content() const override { return fmt::format("generated {} {}", size(), digest_.hex()); }
+  std::string content() const override { return fmt::format("generated {} {}", size(), digest_); }
   void describe(nlohmann::ordered_json& stages) const override {
-    stages.push_back({{"kind", "generator"}, {"digest", digest_.hex()}});
+    stages.push_back({{"kind", "generator"}, {"digest", digest_}});
   }
 
  private:
-  GeneratedRows rows_;
-  Digest digest_;
+  std::string digest_;  // of all rows
+  ReadRow read_;
 };
 
-}  // namespace
+std::shared_ptr<const Stage> source_of(const SampleLayouts& layouts, GeneratedRows generated) {
+  const auto rows = std::make_shared<GeneratedRows>(std::move(generated));
+  std::string rows_digest = rows->finish().hex();
+  return std::make_shared<GeneratedSource>(
+      layouts, rows->size(), std::move(rows_digest),
+      [rows](std::int64_t position, std::span<float> row) { rows->read(position, row); });
+}
 
-Dataset from_generator(GeneratorOptions options, const Generator& next) {
-  if (options.inputs.empty()) throw refused_generator("needs at least one input");
-  if (!next) throw refused_generator("was given an empty function");
-  SampleLayouts layouts{.inputs = RowLayout(std::move(options.inputs)),
-                        .targets = RowLayout(std::move(options.targets))};
+GeneratedRows rows_of_generator(const GeneratorOptions& options, const SampleLayouts& layouts, const Generator& next) {
   std::vector<float> row(layouts.inputs.words() + layouts.targets.words());
   const Sample sample{.features = std::span(row).first(layouts.inputs.words()),
                       .targets = std::span(row).subspan(layouts.inputs.words())};
   const SampleArrays arrays{.inputs = {layouts.inputs, sample.features}, .targets = {layouts.targets, sample.targets}};
   const auto row_bytes = static_cast<std::int64_t>(row.size() * sizeof(float));
-  GeneratedRows rows(options.spill_folder, row.size());
+  GeneratedRows rows(options.file.empty() ? options.spill_folder : parent_folder(options.file), row.size());
   const auto gives_next = [&] {
     return call_for_sample([&] { return fmt::format("sample {}", rows.size()); }, "from_generator()", {},
                            [&] { return next(arrays); });
@@ -151,7 +162,66 @@ Dataset from_generator(GeneratorOptions options, const Generator& next) {
     std::ranges::fill(row, 0.0F);
   }
   if (rows.size() == 0) throw refused_generator("gave no sample");
-  return Dataset(std::make_shared<GeneratedSource>(std::move(layouts), std::move(rows)));
+  return rows;
+}
+
+// The text of a file of generated samples: their arrays, and the digest of all rows, which only the writer knows.
+nlohmann::ordered_json text_of_file(const SampleLayouts& layouts, const std::string& rows_digest) {
+  return {{"generator", {{"inputs", json_of(layouts.inputs)}, {"targets", json_of(layouts.targets)}}},
+          {"digest", rows_digest}};
+}
+
+void write_file(const std::string& path, const SampleLayouts& layouts, GeneratedRows rows) {
+  const std::string text = text_of_file(layouts, rows.finish().hex()).dump();
+  const std::size_t words = layouts.inputs.words() + layouts.targets.words();
+  std::vector<float> row(words);
+  const CacheFile file(posix_file_system(), path,
+                       {.text = text, .samples = rows.size(), .sample_bytes = words * sizeof(float)},
+                       [&](std::int64_t position, std::span<std::byte> bytes) {
+                         rows.read(position, row);
+                         std::ranges::copy(std::as_bytes(std::span(row)), bytes.begin());
+                       });
+}
+
+std::shared_ptr<const Stage> source_of_file(const std::string& path, const SampleLayouts& layouts) {
+  const auto file = std::make_shared<CacheFile>(posix_file_system(), path);
+  const CacheContent& content = file->content();
+  const auto refuse = [&] {
+    throw Error(ErrorCode::incompatible,
+                fmt::format("from_generator(): the file {} has other samples ({}) than the options say; remove it, or "
+                            "name another one",
+                            quoted_text(path), shown_text(content.text)));
+  };
+  const nlohmann::ordered_json text = is_deep_json(content.text)
+                                          ? nlohmann::ordered_json()
+                                          : nlohmann::ordered_json::parse(content.text, nullptr, false);
+  const std::size_t words = layouts.inputs.words() + layouts.targets.words();
+  if (!text.is_object() || !text.contains("digest") || !text["digest"].is_string()) refuse();
+  const auto rows_digest = text["digest"].get<std::string>();
+  if (text != text_of_file(layouts, rows_digest) || content.sample_bytes != words * sizeof(float)) refuse();
+  return std::make_shared<GeneratedSource>(
+      layouts, content.samples, rows_digest,
+      [file](std::int64_t position, std::span<float> row) { file->read(position, std::as_writable_bytes(row), {}); });
+}
+
+}  // namespace
+
+Dataset from_generator(GeneratorOptions options, const Generator& next) {
+  if (options.inputs.empty()) throw refused_generator("needs at least one input");
+  if (!next) throw refused_generator("was given an empty function");
+  if (!options.file.empty() && !options.spill_folder.empty()) {
+    throw refused_generator("was given a file and a spill_folder; a file keeps all samples, so leave out the other");
+  }
+  const SampleLayouts layouts{.inputs = RowLayout(options.inputs), .targets = RowLayout(options.targets)};
+  if (options.file.empty()) {
+    return Dataset(source_of(layouts, rows_of_generator(options, layouts, next)));
+  }
+  // One process of a host runs its generator, and the others wait for the file.
+  const std::unique_ptr<FolderLock> lock = lock_unless_there(posix_file_system(), options.file);
+  if (!posix_file_system().exists(options.file)) {
+    write_file(options.file, layouts, rows_of_generator(options, layouts, next));
+  }
+  return Dataset(source_of_file(options.file, layouts));
 }
 
 }  // namespace holdfast

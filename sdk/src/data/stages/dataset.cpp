@@ -161,8 +161,12 @@ Dataset Dataset::skip(std::int64_t count) const {
 }
 
 Dataset Dataset::filter(const FilterFunction& function, std::string name) const {
+  return filter(function, FilterOptions{.name = std::move(name)});
+}
+
+Dataset Dataset::filter(const FilterFunction& function, FilterOptions options) const {
   check_is_open("filter");
-  return Dataset(std::make_shared<FilterStage>(stage_, function, std::move(name)));
+  return Dataset(std::make_shared<FilterStage>(stage_, function, std::move(options)));
 }
 
 Dataset Dataset::window(std::int64_t count, WindowOptions options) const {

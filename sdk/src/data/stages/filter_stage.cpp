@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/user_function.h"
+#include "data/cache/sample_index.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
@@ -19,7 +19,7 @@ namespace holdfast {
 namespace {
 
 std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::FilterFunction& function,
-                                          const std::string& name) {
+                                          const FilterOptions& options) {
   if (!function) throw Error(ErrorCode::invalid_argument, "filter() was given an empty function");
   if (const char* mixing = mixing_stage(before)) {
     throw Error(ErrorCode::invalid_argument,
@@ -31,19 +31,13 @@ std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::Fi
     throw Error(ErrorCode::unsupported,
                 fmt::format("filter() takes up to 4294967295 samples, not {}; filter parts of them", before.size()));
   }
+  // The function may change what it looks at, without effect.
+  const std::vector<std::int64_t> answers =
+      numbers_of_samples(before, {.stage = "filter()", .name = options.name, .index = options.index},
+                         [&](const SampleArrays& sample) { return function(sample) ? 1 : 0; });
   std::vector<std::uint32_t> kept;
-  std::vector<float> inputs(before.feature_words());
-  std::vector<float> targets(before.target_words());
-  for (std::int64_t position = 0; position < before.size(); ++position) {
-    // Epoch 0 with seed 0 stands for all. A map before that draws would be judged by these draws alone.
-    before.load(0, 0, position, {.features = inputs, .targets = targets});
-    const SampleArrays sample{.inputs = {before.layouts().inputs, inputs},
-                              .targets = {before.layouts().targets, targets}};
-    // Called on this thread, in the order of the samples, and never again. It may
-    // change what it looks at, without effect.
-    const bool is_kept = call_for_sample([&] { return name_of_sample(before, 0, 0, position); }, "filter()", name,
-                                         [&] { return function(sample); });
-    if (is_kept) kept.push_back(static_cast<std::uint32_t>(position));
+  for (std::size_t position = 0; position < answers.size(); ++position) {
+    if (answers[position] != 0) kept.push_back(static_cast<std::uint32_t>(position));
   }
   if (kept.empty()) {
     throw Error(ErrorCode::invalid_argument,
@@ -55,9 +49,9 @@ std::vector<std::uint32_t> kept_positions(const Stage& before, const Dataset::Fi
 }  // namespace
 
 FilterStage::FilterStage(const std::shared_ptr<const Stage>& before, const Dataset::FilterFunction& function,
-                         std::string name)
-    : ChosenStage(before, kept_positions(*before, function, name)),
-      name_(std::move(name)),
+                         FilterOptions options)
+    : ChosenStage(before, kept_positions(*before, function, options)),
+      name_(std::move(options.name)),
       digest_(digest(std::as_bytes(std::span(positions()))).hex()) {}
 
 void FilterStage::describe(nlohmann::ordered_json& stages) const {

@@ -13,7 +13,8 @@ namespace holdfast {
 class FilterStage : public ChosenStage {
  public:
   // Calls the function for each sample of epoch 0. Throws as Dataset::filter() does.
-  FilterStage(const std::shared_ptr<const Stage>& before, const Dataset::FilterFunction& function, std::string name);
+  FilterStage(const std::shared_ptr<const Stage>& before, const Dataset::FilterFunction& function,
+              FilterOptions options);
 
   StageKind kind() const override { return StageKind::filter; }
   void describe(nlohmann::ordered_json& stages) const override;

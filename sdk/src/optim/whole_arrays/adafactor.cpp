@@ -162,8 +162,8 @@ WeightAverage Adafactor::weight_average() const {
   return average_of(options_);
 }
 
-std::unique_ptr<Optimizer> Adafactor::without_weight_decay() const {
-  return without_decay<Adafactor>(options_);
+std::unique_ptr<Optimizer> Adafactor::with_weight_decay_times(float factor) const {
+  return with_decay_times<Adafactor>(options_, factor);
 }
 
 std::vector<std::string> Adafactor::slot_names() const {

@@ -54,10 +54,14 @@ GroupedUpdate::Rule GroupedUpdate::rule_of(const ParameterRules& rules, const st
   Rule rule;
   // The last pattern that fits decides, so a general one may come before an exception from it.
   for (const LearningRateFactor& factor : rules.learning_rate_factors) {
-    if (matches_array(factor.pattern, name)) rule.factor = factor.factor;
+    if (matches_array(factor.pattern, name)) rule.learning_rate = factor.factor;
   }
-  rule.decays = std::ranges::none_of(rules.exclude_from_weight_decay,
-                                     [&](const std::string& pattern) { return matches_array(pattern, name); });
+  for (const WeightDecayFactor& factor : rules.weight_decay_factors) {
+    if (matches_array(factor.pattern, name)) rule.weight_decay = factor.factor;
+  }
+  const bool is_excluded = std::ranges::any_of(
+      rules.exclude_from_weight_decay, [&](const std::string& pattern) { return matches_array(pattern, name); });
+  if (is_excluded) rule.weight_decay = 0;
   return rule;
 }
 
@@ -69,6 +73,7 @@ GroupedUpdate::GroupedUpdate(const Optimizer& optimizer, const ArenaLayout& layo
   for (const LearningRateFactor& factor : rules.learning_rate_factors) {
     require_a_match(optimizer, factor.pattern, names);
   }
+  for (const WeightDecayFactor& factor : rules.weight_decay_factors) require_a_match(optimizer, factor.pattern, names);
   for (const std::string& pattern : rules.patterns_of_optimizer) require_a_match(optimizer, pattern, names);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const ArenaEntry& entry = entries_[i];
@@ -89,14 +94,14 @@ void GroupedUpdate::make_optimizers(const Optimizer& optimizer) {
   optimizers_.clear();
   for (const Rule& rule : rules_) {
     std::unique_ptr<Optimizer> changed;
-    if (!rule.decays) {
-      changed = optimizer.without_weight_decay();
-      if (changed == nullptr) refuse_rule(optimizer, "exceptions from weight decay", "without_weight_decay()");
+    if (rule.weight_decay != 1) {
+      changed = optimizer.with_weight_decay_times(rule.weight_decay);
+      if (changed == nullptr) refuse_rule(optimizer, "rules for weight decay", "with_weight_decay_times()");
     }
-    if (rule.factor != 1) {
+    if (rule.learning_rate != 1) {
       const Optimizer& from = changed ? *changed : optimizer;
       const std::optional<LearningRate> rate = from.learning_rate();
-      if (rate) changed = from.with_learning_rate(ScaledRate(*rate, rule.factor));
+      if (rate) changed = from.with_learning_rate(ScaledRate(*rate, rule.learning_rate));
       if (!rate || changed == nullptr) refuse_rule(optimizer, "learning rates", "with_learning_rate()");
     }
     optimizers_.push_back(std::move(changed));

@@ -28,8 +28,8 @@ class GroupedUpdate {
 
  private:
   struct Rule {
-    float factor = 1;
-    bool decays = true;
+    float learning_rate = 1;  // factors
+    float weight_decay = 1;
 
     friend bool operator==(const Rule&, const Rule&) = default;
   };

@@ -103,6 +103,18 @@ TEST_F(Cache, ReadsAFileThatExistsWithoutLoadingAnything) {
   EXPECT_EQ(*second.loads, 0);
 }
 
+TEST_F(Cache, IsFilledByOneOfSeveralThatNeedItAtOnce) {
+  const CountedSource source;
+  std::vector<std::vector<std::vector<float>>> rows(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : rows) threads.emplace_back([&] { mine = cached_rows(source.data.cache(path()), 0); });
+  }
+
+  EXPECT_EQ(*source.loads, 10);
+  for (const auto& mine : rows) EXPECT_EQ(mine, rows[0]);
+}
+
 TEST_F(Cache, RefusesAFileThatWasMadeOfOtherData) {
   static_cast<void>(CountedSource().data.cache(path()));
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "unit/data/support/loaded.h"
 #include "unit/data/support/numbers.h"
@@ -102,6 +103,28 @@ TEST(BucketStage, AsksAFunctionForLengthsOnce) {
 
   EXPECT_THAT(first_features(data, 0), ElementsAre(0, 2, 4, 1, 3, 5));
   EXPECT_EQ(calls, 6);
+}
+
+TEST(BucketStage, WithAnIndexLooksAtSamplesOnceWhateverTheBounds) {
+  TemporaryFolder folder;
+  const std::string index = folder / "lengths.index";
+  int calls = 0;
+  const auto length_of = [&calls](const SampleArrays& sample) {
+    ++calls;
+    return static_cast<std::int64_t>(sample.targets.elements<float>("kind")[0]) % 7;
+  };
+  const auto bucketed = [&](std::vector<std::int64_t> bounds) {
+    return sentences(50).bucketed(8, {.bounds = std::move(bounds), .length_of = length_of, .index = index});
+  };
+  const Dataset written = bucketed({1, 4});
+  const Dataset read = bucketed({1, 4});
+  const Dataset other = bucketed({2});
+
+  EXPECT_EQ(calls, 50);
+  EXPECT_EQ(sentence_order(read, 3), sentence_order(written, 3));
+  EXPECT_EQ(read.description(), sentences(50).bucketed(8, {.bounds = {1, 4}, .length_of = length_of}).description());
+  EXPECT_EQ(sentence_order(other, 3),
+            sentence_order(sentences(50).bucketed(8, {.bounds = {2}, .length_of = length_of}), 3));
 }
 
 TEST(BucketStage, LeavesTheSourceToBatchesThatAreKeptOnADevice) {

@@ -9,6 +9,7 @@
 
 #include "holdfast/base/error.h"
 #include "support/temporary_folder.h"
+#include "support/thrown.h"
 #include "unit/data/support/loaded.h"
 
 namespace holdfast {
@@ -74,6 +75,54 @@ TEST(Generator, InAFileIsTheSameDataSetAndLeavesNoName) {
     EXPECT_EQ(loaded(in_file, 0, 0, position), loaded(in_memory, 0, 0, position));
   }
   EXPECT_TRUE(std::filesystem::is_empty(options.spill_folder));
+}
+
+TEST(Generator, RunsOnceForAllProcessesWithAFile) {
+  TemporaryFolder folder;
+  std::int64_t calls = 0;
+  std::int64_t memory_calls = 0;
+  GeneratorOptions options = pairs_options();
+  options.file = folder / "samples";
+  const Dataset in_memory = from_generator(pairs_options(), pairs(400, memory_calls));
+  const Dataset written = from_generator(options, pairs(400, calls));
+  const Dataset read = from_generator(options, pairs(3, calls));
+
+  EXPECT_EQ(calls, 401);
+  EXPECT_EQ(written.description(), in_memory.description());
+  EXPECT_EQ(read.description(), in_memory.description());
+  ASSERT_EQ(read.size(), 400);
+  for (const std::int64_t position : {0, 399, 17}) {
+    EXPECT_EQ(loaded(written, 0, 0, position), loaded(in_memory, 0, 0, position));
+    EXPECT_EQ(loaded(read, 0, 0, position), loaded(in_memory, 0, 0, position));
+  }
+}
+
+TEST(Generator, RefusesAFileOfOtherArraysOrOneThatIsDamaged) {
+  TemporaryFolder folder;
+  std::int64_t calls = 0;
+  GeneratorOptions options = pairs_options();
+  options.file = folder / "samples";
+  from_generator(options, pairs(40, calls));
+  GeneratorOptions wider = options;
+  wider.inputs[0].shape = Shape{3};
+  GeneratorOptions twice = options;
+  twice.spill_folder = folder / "";
+
+  EXPECT_EQ(code_thrown_by([&] { from_generator(wider, pairs(40, calls)); }), ErrorCode::incompatible);
+  expect_refused_generator([&] { from_generator(twice, pairs(40, calls)); }, "a file and a spill_folder");
+  std::filesystem::resize_file(options.file, std::filesystem::file_size(options.file) - 1);
+  EXPECT_EQ(code_thrown_by([&] { from_generator(options, pairs(40, calls)); }), ErrorCode::invalid_file);
+  EXPECT_TRUE(std::filesystem::exists(options.file));
+}
+
+TEST(Generator, LeavesNoFileWhenItFails) {
+  TemporaryFolder folder;
+  GeneratorOptions options = pairs_options();
+  options.file = folder / "samples";
+  const Generator fails = [](const SampleArrays&) -> bool { throw Error(ErrorCode::invalid_file, "the stream ended"); };
+
+  EXPECT_EQ(code_thrown_by([&] { from_generator(options, fails); }), ErrorCode::invalid_file);
+  EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(options.file).parent_path()));
 }
 
 TEST(Generator, WithOtherSamplesIsAnotherDataSet) {

@@ -3,7 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
 #include "unit/data/support/loaded.h"
 #include "unit/data/support/numbers.h"
 
@@ -32,6 +40,58 @@ TEST(FilterStage, JudgesSamplesOnceAndNotAtEachLoad) {
   first_features(kept, 1);
 
   EXPECT_EQ(calls, 5);
+}
+
+TEST(FilterStage, WithAnIndexJudgesSamplesOnceForAllStarts) {
+  TemporaryFolder folder;
+  const std::string index = folder / "even.index";
+  int calls = 0;
+  const auto counted = [&calls](const SampleArrays& sample) {
+    ++calls;
+    return is_even(sample);
+  };
+  // More numbers than a block of the file has.
+  const Dataset written = numbers(2500).filter(counted, {.name = "even", .index = index});
+  const Dataset read = numbers(2500).filter(counted, {.name = "even", .index = index});
+
+  EXPECT_EQ(calls, 2500);
+  EXPECT_EQ(first_features(read, 0), first_features(numbers(2500).filter(is_even), 0));
+  EXPECT_EQ(written.description(), read.description());
+  EXPECT_EQ(read.description(), numbers(2500).filter(is_even, "even").description());
+}
+
+TEST(FilterStage, IsFoundByOneOfSeveralThatShareAnIndex) {
+  TemporaryFolder folder;
+  std::atomic<int> calls = 0;
+  const auto counted = [&calls](const SampleArrays& sample) {
+    ++calls;
+    return is_even(sample);
+  };
+  std::vector<std::vector<float>> kept(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : kept) {
+      threads.emplace_back(
+          [&] { mine = first_features(numbers(20).filter(counted, {.name = "even", .index = folder / "index"}), 0); });
+    }
+  }
+
+  EXPECT_EQ(calls, 20);
+  for (const auto& mine : kept) EXPECT_EQ(mine, kept[0]);
+}
+
+TEST(FilterStage, RefusesAnIndexOfOtherSamplesOrAnotherFunction) {
+  TemporaryFolder folder;
+  const std::string index = folder / "even.index";
+  numbers(7).filter(is_even, {.name = "even", .index = index});
+
+  EXPECT_EQ(code_thrown_by([&] { numbers(8).filter(is_even, {.name = "even", .index = index}); }),
+            ErrorCode::incompatible);
+  EXPECT_EQ(code_thrown_by([&] { numbers(7).filter(is_even, {.name = "odd", .index = index}); }),
+            ErrorCode::incompatible);
+  std::filesystem::resize_file(index, std::filesystem::file_size(index) - 1);
+  EXPECT_EQ(code_thrown_by([&] { numbers(7).filter(is_even, {.name = "even", .index = index}); }),
+            ErrorCode::invalid_file);
 }
 
 TEST(FilterStage, LeavesTheSourceToBatchesThatAreKeptOnADevice) {

@@ -253,6 +253,35 @@ TEST(ParameterRules, KeepArraysFromDecayingAndMovingWithTheBitsOfThoseOptions) {
   EXPECT_EQ(ruled.losses.size(), 3U);
 }
 
+TEST(ParameterRules, GiveEachLayerItsWeightDecayWithTheBitsOfThatOption) {
+  const Json one = regularizer_cases()[0];
+  const auto first_step = [&](const Optimizer& optimizer) {
+    Model model = regularized_model(one);
+    Replica alone = Replica::alone();
+    Trainer trainer(alone, model, optimizer, MeanSquaredError());
+    trainer.fit(data_of(one).batch(12), {.epochs = 1});
+    return std::vector<float>(model.parameter_values().begin(), model.parameter_values().end());
+  };
+  const auto with_decay = [](float weight_decay) {
+    return AdamW({.learning_rate = 0.01F, .weight_decay = weight_decay});
+  };
+  const std::vector<float> found =
+      first_step(AdamW({.learning_rate = 0.01F,
+                        .weight_decay = 0.5F,
+                        .exclude_from_weight_decay = {"*/bias"},
+                        .weight_decay_factors = {{"dense_1", 0.25F}, {"*", 1.0F}, {"dense_1/*", 3.0F}}}));
+
+  const std::vector<std::vector<float>> expected = {first_step(with_decay(0.5F)), first_step(with_decay(0)),
+                                                    first_step(with_decay(1.5F)), first_step(with_decay(0))};
+  const Model model = regularized_model(one);
+  const ArenaLayout& layout = model.parameters();
+  for (std::size_t entry = 0; entry < 4; ++entry) {
+    EXPECT_TRUE(std::ranges::equal(layout.view(std::span<const float>(found), entry),
+                                   layout.view(std::span<const float>(expected[entry]), entry)))
+        << layout.entries()[entry].name;
+  }
+}
+
 TEST(ParameterRules, RefuseAPatternThatMatchesNothing) {
   const Json one = regularizer_cases()[0];
   Replica alone = Replica::alone();

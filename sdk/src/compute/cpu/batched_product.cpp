@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compute/cpu/factor_layout.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/primitive.h"
 
@@ -29,10 +30,9 @@ MemoryDesc matrices(const BatchedProductShape& shape, const MatrixPlaces& places
   return MemoryDesc(extents, dnnl::memory::data_type::f32, strides);
 }
 
-// A factor as the primitive takes it. A rounded copy has no gaps, and the order of the caller's axes in memory, so that
+// A factor as the primitive takes it at bf16. A rounded copy has no gaps, and the order of the caller's axes in memory, so that
 // rounding moves along rows.
-MemoryDesc factor(const CpuContext& context, const MemoryDesc& callers) {
-  if (!context.is_bf16()) return callers;
+MemoryDesc rounded(const MemoryDesc& callers) {
   const Dims extents = callers.dims();
   const auto& given = callers.data.format_desc.blocking.strides;
   std::vector<std::size_t> axes(extents.size());
@@ -45,6 +45,12 @@ MemoryDesc factor(const CpuContext& context, const MemoryDesc& callers) {
     stride *= extents[axes[i]];
   }
   return MemoryDesc(extents, DataType::bf16, strides);
+}
+
+ProductFactors factors_of(const CpuContext& context, const ProductFactors& callers) {
+  if (context.is_bf16()) return {.left = rounded(callers.left), .right = rounded(callers.right)};
+  // Matrices of a batch are small, and lie among each other.
+  return callers.left.dims().size() == 2 ? spread_in_cache(callers) : callers;
 }
 
 std::string describe(const BatchedProductShape& shape) {
@@ -61,7 +67,7 @@ class CpuBatchedProduct final : public BatchedProductOperation {
       const MemoryDesc left = matrices(shape, shape.left, shape.rows, shape.inner);
       const MemoryDesc right = matrices(shape, shape.right, shape.inner, shape.columns);
       const MemoryDesc result = matrices(shape, shape.result, shape.rows, shape.columns);
-      const MemoryDesc left_factor = factor(context, left), right_factor = factor(context, right);
+      const auto [left_factor, right_factor] = factors_of(context, {.left = left, .right = right});
       const dnnl::matmul::primitive_desc desc({left_factor, right_factor, result}, scratch_attributes(),
                                               context.engine());
       primitive_ = Primitive::make<dnnl::matmul>(context, operation, desc,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "compute/cpu/factor_layout.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/parts.h"
 #include "compute/cpu/primitive.h"
@@ -41,8 +42,10 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
   with_named_errors(operation, [&] {
     // Where the types differ, the primitive rounds into scratch memory.
     const DataType given = product.are_factors_rounded ? DataType::bf16 : DataType::f32;
-    const MemoryDesc left = product.left.desc(context.factor_type());
-    const MemoryDesc right = product.right.desc(context.factor_type());
+    ProductFactors factors = {.left = product.left.desc(context.factor_type()),
+                              .right = product.right.desc(context.factor_type())};
+    if (!context.is_bf16()) factors = spread_in_cache(factors);
+    const auto& [left, right] = factors;
     const MemoryDesc result = Matrix{product.left.rows, product.right.columns}.desc();
     std::vector<Operand> operands = {
         {DNNL_ARG_SRC, product.left.desc(given), left},

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "data/cache/cache_file.h"
+#include "data/kept/cache_file.h"
 #include "fuzz_input.h"
 #include "holdfast/base/digest.h"
 #include "memory_file.h"

@@ -46,7 +46,7 @@ const std::vector<Rooms> kRooms = {
      ""},
     {"sdk/src", kSdkParts, ""},
     {"sdk/src/data",
-     {"stages", "skipped", "sources", "lengths", "pictures", "files", "tables", "cache", "batches"},
+     {"kept", "stages", "passes", "skipped", "sources", "lengths", "pictures", "files", "tables", "cache", "batches"},
      "data/"},
     {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
     {"sdk/src/nn", {"graph", "operations", "plan", "layers", "losses", "model", "program", "models"}, "nn/"},

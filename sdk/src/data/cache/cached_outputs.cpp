@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "compute/backend.h"
-#include "data/cache/cache_file.h"
-#include "data/cache/folder_lock.h"
 #include "data/cache/output_blocks.h"
+#include "data/kept/cache_file.h"
+#include "data/kept/folder_lock.h"
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
 

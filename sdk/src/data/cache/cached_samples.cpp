@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "data/cache/folder_lock.h"
+#include "data/kept/folder_lock.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/cache/cache_file.h"
+#include "data/kept/cache_file.h"
 #include "data/stages/stage.h"
 
 namespace holdfast {

@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-#include "data/cache/sample_index.h"
 #include "data/lengths/sample_length.h"
+#include "data/passes/sample_index.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 

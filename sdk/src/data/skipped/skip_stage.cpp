@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "data/cache/folder_lock.h"
+#include "data/kept/folder_lock.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"

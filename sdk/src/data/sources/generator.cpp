@@ -13,8 +13,8 @@
 
 #include "core/json_text.h"
 #include "core/user_function.h"
-#include "data/cache/cache_file.h"
-#include "data/cache/folder_lock.h"
+#include "data/kept/cache_file.h"
+#include "data/kept/folder_lock.h"
 #include "data/stages/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "data/stages/filter_stage.h"
 #include "data/stages/joined_stage.h"
 #include "data/stages/map_stage.h"
 #include "data/stages/mixup_stage.h"
@@ -158,15 +157,6 @@ Dataset Dataset::skip(std::int64_t count) const {
   check_count("skip", count, 0);
   const std::int64_t first = std::min(count, size());
   return Dataset(std::make_shared<RangeStage>(stage_, first, size() - first));
-}
-
-Dataset Dataset::filter(const FilterFunction& function, std::string name) const {
-  return filter(function, FilterOptions{.name = std::move(name)});
-}
-
-Dataset Dataset::filter(const FilterFunction& function, FilterOptions options) const {
-  check_is_open("filter");
-  return Dataset(std::make_shared<FilterStage>(stage_, function, std::move(options)));
 }
 
 Dataset Dataset::window(std::int64_t count, WindowOptions options) const {

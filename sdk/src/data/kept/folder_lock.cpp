@@ -1,4 +1,4 @@
-#include "data/cache/folder_lock.h"
+#include "data/kept/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

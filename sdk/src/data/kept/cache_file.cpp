@@ -1,7 +1,7 @@
 // The index is written last, when the digests of all samples are known, but lies in front of them: a reader checks
 // sizes and index at once, and each sample when it is needed. See docs/decisions/caches.md.
 
-#include "data/cache/cache_file.h"
+#include "data/kept/cache_file.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ constexpr std::size_t kCacheDigestEnd = kCacheMagic.size() + sizeof(Digest::byte
 constexpr std::size_t kCacheHeadBytes = kCacheDigestEnd + 3 * sizeof(std::uint64_t);
 // A head that claims more is damaged. It bounds the memory that a broken file can ask for.
 constexpr std::uint64_t kMostCacheTextBytes = 64U << 20;
-// Of all samples of a file: far from where sums of 64 bits wrap.
+// All samples of a file have no more bytes than this, which is far from where sums of 64 bits wrap.
 constexpr std::uint64_t kMostSampleBytes = std::uint64_t{1} << 62;
 // Below it, a hint to the kernel takes longer than it saves.
 constexpr std::uint64_t kLeastExpectedBytes = 16U << 10;

@@ -1,7 +1,7 @@
 // The samples are found once, when the user writes the filter. A filter that decided at each load would not know how
 // many samples an epoch has, nor which one is at a position. See docs/decisions/stages.md.
 
-#include "data/stages/filter_stage.h"
+#include "data/passes/filter_stage.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/cache/sample_index.h"
+#include "data/passes/sample_index.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 
@@ -57,6 +57,15 @@ FilterStage::FilterStage(const std::shared_ptr<const Stage>& before, const Datas
 void FilterStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
   stages.push_back({{"kind", "filter"}, {"name", name_}, {"kept", size()}, {"digest", digest_}});
+}
+
+Dataset Dataset::filter(const FilterFunction& function, std::string name) const {
+  return filter(function, FilterOptions{.name = std::move(name)});
+}
+
+Dataset Dataset::filter(const FilterFunction& function, FilterOptions options) const {
+  check_is_open("filter");
+  return Dataset(std::make_shared<FilterStage>(stage_, function, std::move(options)));
 }
 
 }  // namespace holdfast

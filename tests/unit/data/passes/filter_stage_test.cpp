@@ -1,4 +1,4 @@
-#include "data/stages/filter_stage.h"
+#include "data/passes/filter_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // it is a decision of a stage: bucketed() keeps lengths, so other bounds need no other pass. See
 // docs/decisions/caches.md.
 
-#include "data/cache/sample_index.h"
+#include "data/passes/sample_index.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,8 +10,8 @@
 #include <span>
 
 #include "core/user_function.h"
-#include "data/cache/cache_file.h"
-#include "data/cache/folder_lock.h"
+#include "data/kept/cache_file.h"
+#include "data/kept/folder_lock.h"
 
 namespace holdfast {
 namespace {

@@ -22,6 +22,7 @@
 #include "compute/array_kernels.h"
 #include "compute/batched_product.h"
 #include "compute/device_kernels.h"
+#include "compute/repeated_product.h"
 #include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
 #include "holdfast/compute/precision.h"
@@ -217,6 +218,10 @@ class Backend {
                                                                            Use use) = 0;
   virtual std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) = 0;
   virtual std::unique_ptr<BatchedProductOperation> batched_product(const BatchedProductShape& shape) = 0;
+  // That of repeated_dense(), unless a back end has a faster one.
+  virtual std::unique_ptr<RepeatedProductOperation> repeated_product(const RepeatedProductShape& shape);
+  // What names its order of sums, where it is not that of dense(). Empty: it is.
+  virtual std::string repeated_product_arithmetic() const { return {}; }
 
   // Sets the draws for the passes that follow.
   virtual void set_draws(const Draws& draws) = 0;

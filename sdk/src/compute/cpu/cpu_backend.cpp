@@ -73,6 +73,15 @@ class CpuBackend : public Backend {
     return make_cpu_batched_product(context_, shape);
   }
 
+  std::unique_ptr<RepeatedProductOperation> repeated_product(const RepeatedProductShape& shape) override {
+    const ThreadCount threads(context_.threads());
+    std::unique_ptr<RepeatedProductOperation> packed = make_cpu_packed_product(context_, shape);
+    return packed ? std::move(packed) : repeated_dense(*this, shape);
+  }
+  std::string repeated_product_arithmetic() const override {
+    return packs_products(context_) ? "packed recurrent kernels" : "";
+  }
+
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     return make_cpu_dropout(context_, shape, draws_);
   }

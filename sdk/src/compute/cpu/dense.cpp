@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compute/cpu/factor_layout.h"
+#include "compute/cpu/kept_array.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/parts.h"
 #include "compute/cpu/primitive.h"
@@ -64,33 +65,6 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
   return *std::move(primitive);
 }
 
-// An array rounded to bf16, for several products.
-class RoundedArray {
- public:
-  RoundedArray(CpuContext& context, const std::string& operation, const Matrix& matrix)
-      : floats_((static_cast<std::size_t>(matrix.rows * matrix.columns) + 1) / 2) {
-    with_named_errors(operation, [&] {
-      const MemoryDesc from = matrix.desc();
-      const MemoryDesc to = matrix.desc(DataType::bf16);
-      const dnnl::reorder::primitive_desc desc(context.engine(), from, context.engine(), to, scratch_attributes());
-      round_ = Primitive::make<dnnl::reorder>(
-          context, operation, desc, {{DNNL_ARG_FROM, from, from}, {DNNL_ARG_TO, to, to, Operand::Role::output}});
-    });
-    context.count_kept(floats_ * sizeof(float));
-  }
-
-  void set(const float* array) {
-    memory_.grow_to(floats_);
-    round_->run({{DNNL_ARG_FROM, array}, {DNNL_ARG_TO, data()}});
-  }
-  const void* data() const { return memory_.data(); }
-
- private:
-  const std::size_t floats_;
-  std::optional<Primitive> round_;
-  AlignedFloats memory_;
-};
-
 class CpuDense : public DenseOperation {
  public:
   CpuDense(CpuContext& context, const DenseShape& shape, Use use)
@@ -118,9 +92,12 @@ class CpuDense : public DenseOperation {
           {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}, .are_factors_rounded = rounds_once_});
     }
     if (!rounds_once_) return;
-    input_.emplace(context, describe("the rounded input", shape), Matrix{rows, inputs});
-    kernel_.emplace(context, describe("the rounded kernel", shape), Matrix{inputs, outputs});
-    output_gradient_.emplace(context, describe("the rounded gradient of the output", shape), Matrix{rows, outputs});
+    const auto keep = [&](std::optional<KeptArray>& rounded, const std::string& name, const Matrix& matrix) {
+      rounded.emplace(context, describe(name, shape), matrix.desc(), matrix.desc(DataType::bf16));
+    };
+    keep(input_, "the rounded input", {rows, inputs});
+    keep(kernel_, "the rounded kernel", {inputs, outputs});
+    keep(output_gradient_, "the rounded gradient of the output", {rows, outputs});
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
@@ -159,7 +136,7 @@ class CpuDense : public DenseOperation {
 
  private:
   // The copy, if arrays are rounded once.
-  static const void* factor(const std::optional<RoundedArray>& rounded, const float* array) {
+  static const void* factor(const std::optional<KeptArray>& rounded, const float* array) {
     return rounded ? rounded->data() : array;
   }
 
@@ -175,9 +152,9 @@ class CpuDense : public DenseOperation {
   std::optional<Primitive> backward_input_;
   std::optional<Primitive> backward_weights_;
   // Used if arrays are rounded once.
-  std::optional<RoundedArray> input_;
-  std::optional<RoundedArray> kernel_;
-  std::optional<RoundedArray> output_gradient_;
+  std::optional<KeptArray> input_;
+  std::optional<KeptArray> kernel_;
+  std::optional<KeptArray> output_gradient_;
   bool is_gradient_rounded_ = false;
 };
 

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "compute/backend.h"
 #include "data/cache/output_blocks.h"
 #include "data/kept/cache_file.h"
 #include "data/kept/folder_lock.h"
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
+#include "nn/program/model_program.h"
 
 namespace holdfast {
 namespace {
@@ -33,6 +33,7 @@ class CachedOutputsStage final : public ChainedStage {
   CachedOutputsStage(const std::shared_ptr<const Stage>& before, const Model& part, const CachedOutputsOptions& options)
       : ChainedStage(before, layouts_of_outputs(part, *before), before->size()),
         block_(options.block),
+        arithmetic_(ModelProgram(part, 1).arithmetic()),
         model_digest_(text_digest(part.graph())),
         weights_digest_(weights_digest(part)) {
     // Lives in the constructor only: after it, neither the model nor its workers are needed, and the model may change.
@@ -117,12 +118,13 @@ class CachedOutputsStage final : public ChainedStage {
                                         {"inputs", json_of(layouts().inputs)},
                                         {"targets", json_of(layouts().targets)},
                                         // The description of a run has it elsewhere (arithmetic.txt).
-                                        {"arithmetic", compute::make_cpu_backend(1)->description()},
+                                        {"arithmetic", arithmetic_},
                                         {"stages", std::move(stages)}};
     return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   }
 
   const std::int64_t block_;
+  const std::string arithmetic_;
   const std::string model_digest_;
   const std::string weights_digest_;
   std::vector<float> rows_;  // [size, row_words()], without a file

@@ -69,6 +69,10 @@ class Operation {
   // Whether inputs may be integers: it moves elements, or converts them. All others take f32 alone.
   virtual bool takes_integers() const { return false; }
 
+  // What names its order of sums on this back end, once it gave other bits in an earlier version; empty until then. A
+  // run refuses to resume with another text, as for Optimizer::arithmetic().
+  virtual std::string arithmetic(const compute::Backend&) const { return {}; }
+
   virtual bool is_view() const { return false; }
   // Whether its kernel on a host computes each sample on its own, with the same bits for any number of samples, and
   // keeps nothing. A plan may run it on some samples at a time.

@@ -4,6 +4,9 @@
 
 #include "nn/program/model_program.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -80,6 +83,15 @@ const LastProduct& ModelProgram::last_product(bool has_gradients) const {
 
 const Graph& ModelProgram::training_graph() const {
   return cut_ ? cut_->training.graph : model_.description()->training;
+}
+
+std::string ModelProgram::arithmetic() const {
+  std::vector<std::string> texts = {backend_->description()};
+  for (const GraphOperation& operation : evaluation_graph().operations) {
+    std::string text = operation.operation->arithmetic(*backend_);
+    if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 const Graph& ModelProgram::evaluation_graph() const {

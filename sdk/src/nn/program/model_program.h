@@ -108,8 +108,9 @@ class ModelProgram {
   // `contributions` are those of all shards of a batch, added up.
   void update_buffers(std::span<const float> contributions, std::span<float> buffers) const;
 
-  // What the bits depend on besides the model: see compute::Backend::description().
-  std::string arithmetic() const { return backend_->description(); }
+  // What the bits depend on besides the model: compute::Backend::description(), and Operation::arithmetic() of each
+  // operation that has one.
+  std::string arithmetic() const;
 
  private:
   struct NumberedPlan {

@@ -80,11 +80,10 @@ class ForwardKernel final : public Kernel {
         cells_(cells_of(options, extents, maker.samples)),
         steps_(cells_, options.is_reversed),
         has_sequence_(options.has_sequence),
-        product_(maker.backend.dense({.rows = maker.samples,
-                                      .inputs = extents.units,
-                                      .outputs = extents.gates,
-                                      .has_bias = maker.inputs[kBias].has_value()},
-                                     {})) {}
+        product_(maker.backend.repeated_product({.rows = maker.samples,
+                                                 .inputs = extents.units,
+                                                 .outputs = extents.gates,
+                                                 .has_bias = maker.inputs[kBias].has_value()})) {}
 
   void run(const KernelArrays& arrays) override {
     const std::int64_t units = cells_.units;
@@ -92,12 +91,13 @@ class ForwardKernel final : public Kernel {
     const bool has_cells = cells_.kind == CellKind::lstm;
     begin(arrays.input(kState), arrays.output(kStates));
     if (has_cells) begin(arrays.input(kCell), arrays.output(kCells));
+    product_->set_kernel(arrays.input(kKernel));
     float* const sequence = has_sequence_ ? arrays.output(kSequence) : nullptr;
     float* const kept = cells_.kept() > 0 ? arrays.output(kKept) : nullptr;
     float* const cells = has_cells ? arrays.output(kCells) : nullptr;
     for (std::int64_t step = 0; step < cells_.steps; ++step) {
       float* const state = arrays.output(kStates) + steps_.in_time(step, units);
-      product_->forward(state, arrays.input(kKernel), arrays.input(kBias), arrays.output(kProduct));
+      product_->run(state, arrays.input(kBias), arrays.output(kProduct));
       backend_.array_kernels().cells_forward(cells_, {.x = arrays.input(kX) + steps_.in_sample(step, gates),
                                                       .mask = moved(arrays.input(kMask), steps_.in_sample(step, 1)),
                                                       .s = arrays.output(kProduct),
@@ -127,7 +127,7 @@ class ForwardKernel final : public Kernel {
   const RecurrentCells cells_;
   const Steps steps_;
   const bool has_sequence_;
-  const std::unique_ptr<compute::DenseOperation> product_;
+  const std::unique_ptr<compute::RepeatedProductOperation> product_;
 };
 
 class BackwardKernel final : public Kernel {
@@ -136,9 +136,8 @@ class BackwardKernel final : public Kernel {
       : backend_(maker.backend),
         cells_(cells_of(options, extents, maker.samples)),
         steps_(cells_, options.is_reversed),
-        through_(maker.backend.dense(
-            {.rows = maker.samples, .inputs = extents.units, .outputs = extents.gates, .has_bias = false},
-            {.input_gradient = true})) {
+        through_(maker.backend.repeated_product(
+            {.rows = maker.samples, .inputs = extents.gates, .outputs = extents.units, .is_transposed = true})) {
     const std::int64_t rows = maker.samples * extents.steps;
     // transpose([rows, units]) [rows, gates]
     kernel_gradient_ = maker.backend.batched_product({.rows = extents.units,
@@ -157,6 +156,7 @@ class BackwardKernel final : public Kernel {
     float* const of_products = arrays.output(kOfProducts);
     float* const carried = arrays.output(kOfFirstState);
     float* const carried_cell = has_cells ? arrays.output(kOfFirstCell) : nullptr;
+    through_->set_kernel(arrays.input(kKernel));
     // Gradients of the last state and cell are where the way back begins.
     begin(arrays.input(kOfState), carried);
     if (has_cells) begin(arrays.input(kOfCell), carried_cell);
@@ -178,7 +178,7 @@ class BackwardKernel final : public Kernel {
                    .x_gradient = arrays.output(kOfX) + steps_.in_sample(step, gates),
                    .s_gradient = of_product});
       // What the step before gets through the product of this one.
-      through_->backward_input(arrays.input(kKernel), of_product, arrays.output(kThrough));
+      through_->run(of_product, nullptr, arrays.output(kThrough));
     }
     // The first state is no step's next one, so nobody else adds up its two parts.
     add_to(arrays.output(kThrough), carried);
@@ -212,7 +212,7 @@ class BackwardKernel final : public Kernel {
   compute::Backend& backend_;
   const RecurrentCells cells_;
   const Steps steps_;
-  const std::unique_ptr<compute::DenseOperation> through_;
+  const std::unique_ptr<compute::RepeatedProductOperation> through_;
   std::unique_ptr<compute::BatchedProductOperation> kernel_gradient_;
 };
 
@@ -249,6 +249,9 @@ class RecurrenceForward final : public Operation {
   explicit RecurrenceForward(const RecurrenceOptions& options) : options_(options) {}
 
   std::string name() const override { return "recurrence"; }
+  std::string arithmetic(const compute::Backend& backend) const override {
+    return backend.repeated_product_arithmetic();
+  }
 
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const SequenceExtents extents = extents_of(*inputs[kX], *inputs[kKernel]);

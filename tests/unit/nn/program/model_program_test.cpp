@@ -19,6 +19,7 @@
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/max_pooling2d.h"
+#include "holdfast/nn/recurrent_layers.h"
 #include "unit/nn/support/reference_check.h"
 
 namespace holdfast {
@@ -312,6 +313,17 @@ TEST(ModelProgram, AModelWithoutParametersRunsBothPasses) {
   program.backward(std::vector<float>{1}, {}, {}, {});
 
   EXPECT_EQ(std::vector<float>(outputs.begin(), outputs.end()), std::vector<float>{4});
+}
+
+TEST(ModelProgram, ItsArithmeticNamesThatOfItsOperationsOnce) {
+  const Sequential dense{Input{1}, Dense{1}};
+  const Sequential recurrent{Input{4, 3}, LSTM{8, {.return_sequences = true}}, LSTM{8}};
+  const std::string of_backend = ModelProgram(dense, 1).arithmetic();
+  const std::string of_products = compute::make_cpu_backend(1)->repeated_product_arithmetic();
+
+  EXPECT_EQ(of_backend, compute::make_cpu_backend(1)->description());
+  EXPECT_EQ(ModelProgram(recurrent, 1).arithmetic(),
+            of_products.empty() ? of_backend : of_backend + ", " + of_products);
 }
 
 TEST(ModelProgram, ItsArithmeticNamesTheThreads) {

@@ -30,8 +30,8 @@ MemoryDesc matrices(const BatchedProductShape& shape, const MatrixPlaces& places
   return MemoryDesc(extents, dnnl::memory::data_type::f32, strides);
 }
 
-// A factor as the primitive takes it at bf16. A rounded copy has no gaps, and the order of the caller's axes in memory, so that
-// rounding moves along rows.
+// A factor as the primitive takes it at bf16. A rounded copy has no gaps, and the order of the caller's axes in memory,
+// so that rounding moves along rows.
 MemoryDesc rounded(const MemoryDesc& callers) {
   const Dims extents = callers.dims();
   const auto& given = callers.data.format_desc.blocking.strides;

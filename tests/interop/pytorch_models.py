@@ -118,10 +118,24 @@ def gpt2():
                          attn=nn.ModuleDict({"c_attn": Conv1D(8, 24), "c_proj": Conv1D(8, 8)}))
 
 
+def stacked(make, kind, both_ways=False):
+    """Two layers, which are one module."""
+    x = y = keras.Input((5, 4), name="x")
+    for number in range(2):
+        name = f"rnn_l{number}"
+        layer = kind(3, return_sequences=True, name="cell" if both_ways else name)
+        y = layers.Bidirectional(layer, name=name)(y) if both_ways else layer(y)
+    rnn = make(4, 3, num_layers=2, batch_first=True, bidirectional=both_ways)
+    return keras.Model(x, y), Called(lambda m, x: m.rnn(x)[0], rnn=rnn)
+
+
 MODELS = {
     "lstm": lambda: recurrent(nn.LSTM, layers.LSTM),
     "lstm without a bias": lambda: recurrent(nn.LSTM, layers.LSTM, use_bias=False),
     "lstm both ways": lambda: recurrent(nn.LSTM, layers.LSTM, both_ways=True),
+    "two lstms": lambda: stacked(nn.LSTM, layers.LSTM),
+    "two lstms both ways": lambda: stacked(nn.LSTM, layers.LSTM, both_ways=True),
+    "two grus": lambda: stacked(nn.GRU, layers.GRU),
     "gru": lambda: recurrent(nn.GRU, layers.GRU),
     "gru both ways": lambda: recurrent(nn.GRU, layers.GRU, both_ways=True),
     "rnn": lambda: recurrent(nn.RNN, layers.SimpleRNN),

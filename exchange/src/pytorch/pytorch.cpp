@@ -88,6 +88,8 @@ class ToPyTorch : public Exchange {
     return std::move(set_);
   }
 
+  std::string known_name(const std::string& usual, const std::string&) const override { return usual; }
+
   void move(const NamedArray& ours, const std::string& theirs, const Order& order) override {
     set_.arrays.push_back({theirs, ours.dtype, order.theirs, to_theirs(ours.bytes, size_bytes(ours.dtype), order)});
   }
@@ -186,6 +188,10 @@ class FromPyTorch : public Exchange {
   std::vector<NamedArray> take() {
     std::ranges::sort(arrays_, {}, &NamedArray::name);
     return std::move(arrays_);
+  }
+
+  std::string known_name(const std::string& usual, const std::string& other) const override {
+    return !theirs_.contains(usual) && theirs_.contains(other) ? other : usual;
   }
 
   void move(const NamedArray& ours, const std::string& theirs, const Order& order) override {

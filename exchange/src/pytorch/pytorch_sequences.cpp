@@ -6,13 +6,36 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 namespace {
+
+// The place of a layer in a module of PyTorch that has several, one on top of the other (`num_layers`).
+struct StackedPlace {
+  std::string module;            // the name of the layer without its end
+  std::string number;            // "1", of "weight_ih_l1"
+  bool is_like_pytorch = false;  // the layer is named "rnn_l1", and not "rnn_1" or "rnn.1"
+};
+
+std::optional<StackedPlace> stacked_place(const std::string& layer) {
+  const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
+  const std::string number = layer.substr(digits);
+  if (number.empty() || (number.size() > 1 && number.front() == '0')) return std::nullopt;
+  for (const std::string_view separator : {"_l", "_", ".", "/"}) {
+    const std::string before = layer.substr(0, digits);
+    if (!before.ends_with(separator) || before.size() == separator.size()) continue;
+    return StackedPlace{.module = before.substr(0, before.size() - separator.size()),
+                        .number = number,
+                        .is_like_pytorch = separator == "_l"};
+  }
+  return std::nullopt;
+}
 
 // One recurrent layer, whose weights are there once for each direction.
 class RecurrentMove {
@@ -24,11 +47,11 @@ class RecurrentMove {
 
   // `part` is the place of the weights in the layer, `suffix` the end of their names in PyTorch. Returns the units.
   std::uint64_t run(const std::string& part, const std::string& suffix) {
-    kernel(part + "kernel", "weight_ih_l0" + suffix);
-    const std::uint64_t units = kernel(part + "recurrent_kernel", "weight_hh_l0" + suffix);
+    kernel(part + "kernel", "weight_ih", suffix);
+    const std::uint64_t units = kernel(part + "recurrent_kernel", "weight_hh", suffix);
     if (arrays_.find(layer_, part + "bias") == nullptr) return units;
-    const std::string first = name_in_pytorch(layer_, "bias_ih_l0" + suffix);
-    const std::string second = name_in_pytorch(layer_, "bias_hh_l0" + suffix);
+    const std::string first = their_name("bias_ih", suffix);
+    const std::string second = their_name("bias_hh", suffix);
     if (kind_ == "GRU") {
       bias_rows(part + "bias", first, second);
     } else {
@@ -52,7 +75,19 @@ class RecurrentMove {
     }
   }
 
-  std::uint64_t kernel(const std::string& entry, const std::string& their_entry) {
+  // "rnn.weight_ih_l0_reverse". Layers that are named "rnn_l0" and "rnn_l1" are one module. A state dict may have those
+  // of other names with a number at their end as one module as well, or each layer as its own.
+  std::string their_name(const std::string& entry, const std::string& suffix) const {
+    const std::string alone = name_in_pytorch(layer_, entry + "_l0" + suffix);
+    const std::optional<StackedPlace> place = stacked_place(layer_.name);
+    if (exchange_ == nullptr || !place) return alone;
+    GraphLayer module = layer_;
+    module.name = place->module;
+    const std::string stacked = name_in_pytorch(module, fmt::format("{}_l{}{}", entry, place->number, suffix));
+    return place->is_like_pytorch ? exchange_->known_name(stacked, alone) : exchange_->known_name(alone, stacked);
+  }
+
+  std::uint64_t kernel(const std::string& entry, const std::string& their_entry, const std::string& suffix) {
     const std::uint64_t gates = kind_ == "LSTM" ? 4 : kind_ == "GRU" ? 3 : 1;
     const NamedArray& array = arrays_.get(layer_, entry, 2);
     if (array.shape[1] % gates != 0) {
@@ -61,7 +96,7 @@ class RecurrentMove {
     }
     Order order = transposed(array.shape, {1, 0});
     order.swaps_gates = kind_ == "GRU";
-    if (exchange_ != nullptr) exchange_->move(array, name_in_pytorch(layer_, their_entry), order);
+    if (exchange_ != nullptr) exchange_->move(array, their_name(their_entry, suffix), order);
     return array.shape[1] / gates;
   }
 

@@ -31,6 +31,8 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
+  // Which of two names of one array the other side has. It has `usual` where it is written and not read.
+  virtual std::string known_name(const std::string& usual, const std::string& other) const = 0;
   virtual void move(const NamedArray& ours, const std::string& theirs, const Order& order) = 0;
   // Our single bias is the sum of PyTorch's two.
   virtual void move_sum(const NamedArray& ours, const std::string& first, const std::string& second) = 0;

@@ -72,6 +72,52 @@ TEST(PyTorchSequences, NameTheBackwardWeightsReverse) {
   expect_round_trip(set);
 }
 
+// Two LSTMs, one on top of the other.
+ArraySet stack_of_two(const std::string& first, const std::string& second) {
+  std::vector<NamedArray> arrays = cell("model/" + first + "/cell", 4, {4 * kCellUnits});
+  for (NamedArray& array : cell("model/" + second + "/cell", 4, {4 * kCellUnits})) {
+    // It takes what the first one gives.
+    if (array.name.ends_with("/kernel")) array = numbered(array.name, {kCellUnits, 4 * kCellUnits});
+    arrays.push_back(std::move(array));
+  }
+  return savepoint_of({5, kCellInputs}, {{"LSTM", first}, {"LSTM", second}}, std::move(arrays));
+}
+
+TEST(PyTorchSequences, NameLayersThatAreNumberedAsPyTorchDoesAsOneModule) {
+  const ArraySet set = stack_of_two("rnn_l0", "rnn_l1");
+
+  const ArraySet state = to_pytorch(set);
+
+  EXPECT_EQ(names_of(state),
+            (std::vector<std::string>{"rnn.bias_hh_l0", "rnn.bias_hh_l1", "rnn.bias_ih_l0", "rnn.bias_ih_l1",
+                                      "rnn.weight_hh_l0", "rnn.weight_hh_l1", "rnn.weight_ih_l0", "rnn.weight_ih_l1"}));
+  EXPECT_EQ(get(state, "rnn.weight_ih_l1").shape, (Shape{4 * kCellUnits, kCellUnits}));
+  EXPECT_EQ(at(get(state, "rnn.weight_ih_l1"), {2, 1}), at(get(set, "model/rnn_l1/cell/kernel"), {1, 2}));
+  expect_round_trip(set);
+}
+
+TEST(PyTorchSequences, ReadAModuleOfSeveralLayersWithNumbersOfAnyKind) {
+  const ArraySet stacked = stack_of_two("rnn_l0", "rnn_l1");
+  const ArraySet state = to_pytorch(stacked);
+  for (const auto& [first, second] : {std::pair("rnn", "rnn_1"), std::pair("rnn.0", "rnn.1")}) {
+    const ArraySet set = stack_of_two(first, second);
+    const ArraySet read = from_pytorch(state, set);
+
+    EXPECT_EQ(get(read, std::string("model/") + second + "/cell/kernel").bytes,
+              get(stacked, "model/rnn_l1/cell/kernel").bytes);
+    // Each of them is a module when they are written.
+    EXPECT_EQ(to_pytorch(set).arrays.size(), 8U);
+    expect_round_trip(set);
+  }
+}
+
+TEST(PyTorchSequences, RefuseAModuleOfMoreLayersThanThereAre) {
+  const ArraySet state = to_pytorch(stack_of_two("rnn_l0", "rnn_l1"));
+  const ArraySet one = one_layer({5, kCellInputs}, {"LSTM", "rnn"}, "{}", cell("model/rnn/cell", 4, {4 * kCellUnits}));
+
+  EXPECT_THAT(thrown_by([&] { from_pytorch(state, one); }), HasSubstr("for which the savepoint has no array"));
+}
+
 TEST(PyTorchSequences, RefuseFormulaeThatPyTorchLacks) {
   const auto refusal = [](const char* kind, const char* config, std::uint64_t gates, const Shape& bias) {
     return thrown_by([&] {

@@ -22,6 +22,7 @@
 //                       recurrent_kernel [u, 3u],          weight_hh_l0 [3u, u], gates r, z, n instead of z, r, h,
 //                       bias [2, 3u]                       bias_ih_l0 [3u], bias_hh_l0 [3u]
 //   Bidirectional       forward_layer, backward_layer      the same, and the same with the end _reverse
+//   two of these, named rnn_l0 and rnn_l1                  the module "rnn" with num_layers = 2: weight_ih_l1 and so on
 //   MultiHeadAttention  query_dense, key_dense and         in_proj_weight [3 width, width], in_proj_bias;
 //   q_proj_weight,
 //                       value_dense [width, heads, dim],   k_proj_weight and v_proj_weight for keys of another width,
@@ -34,10 +35,11 @@
 // batch_first, nonlinearity) must be set where the PyTorch model is built. A recurrent layer with other activations, a
 // GRU without reset_after, and a MultiHeadAttention whose heads do not share the width of its queries are refused,
 // since PyTorch's modules compute something else. The waves of SinePositionEncoding and RotaryEmbedding follow from
-// their options, and PyTorch's file does not have them. After layers of sequences PyTorch's values are [steps, width],
-// too. Graphs are taken too: a layer "encoder/dense" is the module "encoder.dense", and layers without weights have no
-// arrays. A layer that would mix two orders of an image's elements is refused. A BatchNormalization with gamma or beta
-// alone has ones or zeros for the other in PyTorch.
+// their options, and PyTorch's file does not have them. A state dict whose module has several recurrent layers is also
+// read into layers named "lstm" and "lstm_1", as Keras counts, or "lstm.0" and "lstm.1". After layers of sequences
+// PyTorch's values are [steps, width], too. Graphs are taken too: a layer "encoder/dense" is the module
+// "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's elements
+// is refused. A BatchNormalization with gamma or beta alone has ones or zeros for the other in PyTorch.
 //
 // GPT-2 of Hugging Face (transformers.GPT2Model) names and packs some of these otherwise, which PyTorchStyle::gpt2
 // does:

@@ -88,12 +88,7 @@ void HangDetector::observe(std::span<const Heartbeat> heartbeats, Duration elaps
         watch = before->second;
         watch.stall += counted;
       }
-      // The first step of a process takes longer than the others, so it is not recorded.
-      if (last.steps > 0 && heartbeat.steps > last.steps && heartbeat.step_time >= last.step_time) {
-        const std::uint64_t steps = heartbeat.steps - last.steps;
-        step_times_.record((heartbeat.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds),
-                           steps);
-      }
+      record_steps(last, heartbeat);
       watch.last = heartbeat;
       const bool is_at_the_same =
           heartbeat.background.number != 0 && heartbeat.background.number == last.background.number;
@@ -101,6 +96,17 @@ void HangDetector::observe(std::span<const Heartbeat> heartbeats, Duration elaps
     }
     watches_.emplace(heartbeat.member, watch);
   }
+}
+
+// The first step of a process takes longer than the others, so it is not recorded. Where many short steps came before
+// the first look at one of them, their average with the first one is: it is too long and not too short, and a hang in
+// the steps that follow would else be noticed after minutes.
+void HangDetector::record_steps(const Heartbeat& last, const Heartbeat& now) {
+  if (now.steps <= last.steps || now.step_time < last.step_time) return;
+  const std::uint64_t steps = now.steps - last.steps;
+  const bool has_first = last.steps == 0;
+  if (has_first && (steps < kEnoughSteps || step_times_.steps() >= kEnoughSteps)) return;
+  step_times_.record((now.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds), steps);
 }
 
 void HangDetector::examine(Watch& watch, Duration elapsed) const {

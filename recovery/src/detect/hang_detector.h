@@ -95,6 +95,7 @@ class HangDetector {
 
   Duration time_passed(Moment now);
   void observe(std::span<const Heartbeat> heartbeats, Duration elapsed);
+  void record_steps(const Heartbeat& last, const Heartbeat& now);
   void examine(Watch& watch, Duration elapsed) const;
   void judge_demand(Watch& watch, Duration stall, Duration limit) const;
 

@@ -126,6 +126,31 @@ TEST_F(HangDetectorTest, DoesNotTimeTheFirstStepOfAProcess) {
   EXPECT_TRUE(look_for(1500ms, {at(Phase::computing)}).has_value());
 }
 
+TEST_F(HangDetectorTest, TimesShortStepsOfWhichItSawTheFirstOneTooLate) {
+  Heartbeat heartbeat{.member = 0, .progress = 1, .phase = Phase::computing};
+  ASSERT_FALSE(look_after(100ms, {heartbeat}).has_value());
+  // The first one took 80 ms, and the others 2 ms each: 12 ms on average.
+  heartbeat.progress = 9;
+  heartbeat.step = 8;
+  heartbeat.steps = 8;
+  heartbeat.step_time = 96ms;
+
+  EXPECT_FALSE(look_for(800ms, {heartbeat}).has_value());
+  EXPECT_TRUE(look_for(100ms, {heartbeat}).has_value());
+}
+
+TEST_F(HangDetectorTest, TimesNoFirstStepsThatAreFew) {
+  Heartbeat heartbeat{.member = 0, .progress = 1, .phase = Phase::computing};
+  ASSERT_FALSE(look_after(100ms, {heartbeat}).has_value());
+  heartbeat.progress = 8;
+  heartbeat.step = 7;
+  heartbeat.steps = 7;
+  heartbeat.step_time = 94ms;
+
+  EXPECT_FALSE(look_for(59'900ms, {heartbeat}).has_value());
+  EXPECT_TRUE(look_for(100ms, {heartbeat}).has_value());
+}
+
 TEST_F(HangDetectorTest, GrantsWhatThePhaseNeeds) {
   train(20);
   for (const auto& [phase, limit] :

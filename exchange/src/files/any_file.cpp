@@ -318,8 +318,11 @@ std::optional<std::uint64_t> find_hdf5(FileSource& source) {
 }
 
 FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset, std::span<const std::byte> start) {
-  // MATLAB writes a text of 512 bytes first. Holdfast's header never begins like it, whatever is damaged in it.
-  if (offset == kUserBlockBytes && starts_with(start, "MATLAB 7.3 MAT-")) return FileKind::hdf5;
+  // MATLAB writes a text of 512 bytes first, "MATLAB 7.3 MAT-file, ...", and 7.0 before there was a 7.3. Holdfast's
+  // header never begins like it, whatever is damaged in it.
+  const bool is_of_matlab =
+      starts_with(start, "MATLAB 7.") && start.size() > 11 && starts_with(start.subspan(10), " MAT-");
+  if (offset == kUserBlockBytes && is_of_matlab) return FileKind::hdf5;
   // Holdfast's files have HDF5 at this offset. Reading one as plain HDF5 would skip the checks of its index.
   if (offset == kUserBlockBytes) {
     refuse_file(path,

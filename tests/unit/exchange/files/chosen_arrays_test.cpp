@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "holdfast/base/elements.h"
+#include "holdfast/base/error.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "holdfast/format/exchange/npz.h"
 #include "unit/exchange/support/trees.h"
@@ -88,6 +91,27 @@ TEST(ChosenArrays, OfADamagedFileAreRefused) {
 TEST(ChosenArrays, FollowTheUserBlockOfMatlab) {
   EXPECT_EQ(recognise(posix_file_system(), testing::path_of("matlab_user_block.mat")), FileKind::hdf5);
   EXPECT_EQ(chosen_of("matlab_user_block.mat", {"x"}).read(0).size(), 16U);
+}
+
+// Before there was a 7.3, the text named 7.0.
+TEST(ChosenArrays, FollowTheUserBlockOfAnEarlyMatlab) {
+  TemporaryFolder folder;
+  const std::string path = folder / "early.mat";
+  std::filesystem::copy_file(testing::path_of("matlab_user_block.mat"), path);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(0) << "MATLAB 7.0 MAT-file";
+
+  EXPECT_EQ(recognise(posix_file_system(), path), FileKind::hdf5);
+}
+
+TEST(ChosenArrays, RefuseAnotherTextWhereHoldfastHasItsHeader) {
+  TemporaryFolder folder;
+  const std::string path = folder / "other.mat";
+  std::filesystem::copy_file(testing::path_of("matlab_user_block.mat"), path);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(0) << "MATLAB 7.3 of some kind";
+
+  EXPECT_THROW(recognise(posix_file_system(), path), Error);
 }
 
 TEST(ChosenArrays, OfAnUncompressedArchiveSayWhereTheyLie) {

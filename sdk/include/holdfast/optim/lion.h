@@ -32,7 +32,7 @@ struct LionOptions {
   // Patterns of parameters with other rules. See parameter_rules.h.
   std::vector<std::string> exclude_from_weight_decay{};
   std::vector<LearningRateFactor> learning_rate_factors{};
-  std::vector<WeightDecayFactor> weight_decay_factors{};
+  std::vector<WeightDecayFactor> weight_decay_factors{};  // see parameter_rules.h
   // A moving average of each parameter. See weight_average.h.
   bool use_ema = false;
   float ema_momentum = 0.99F;                // in [0, 1]

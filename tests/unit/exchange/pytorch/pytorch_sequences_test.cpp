@@ -115,7 +115,7 @@ TEST(PyTorchSequences, RefuseAModuleOfMoreLayersThanThereAre) {
   const ArraySet state = to_pytorch(stack_of_two("rnn_l0", "rnn_l1"));
   const ArraySet one = one_layer({5, kCellInputs}, {"LSTM", "rnn"}, "{}", cell("model/rnn/cell", 4, {4 * kCellUnits}));
 
-  EXPECT_THAT(thrown_by([&] { from_pytorch(state, one); }), HasSubstr("for which the savepoint has no array"));
+  EXPECT_THAT(thrown_by([&] { from_pytorch(state, one); }).sentence, HasSubstr("for which the savepoint has no array"));
 }
 
 TEST(PyTorchSequences, RefuseFormulaeThatPyTorchLacks) {

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "holdfast/nn/dense.h"
 #include "holdfast/nn/flatten.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/nn/sequential.h"
 #include "holdfast/nn/shape_layers.h"
@@ -97,6 +99,54 @@ TEST(MultiHeadAttention, GivesTheSameBitsInMemoryThatOperationsShare) {
 
   EXPECT_TRUE(expected == random_models::train(model, 3, random_models::kApart));
   EXPECT_TRUE(expected == random_models::train(model, 3, {.tile_bytes = 64}));
+}
+
+// The same formula put together from layers that are tested by themselves.
+TEST(GroupQueryAttention, TurnsQueriesAndKeysByTheirSteps) {
+  const RotaryEmbeddingOptions rotary = {.max_wavelength = 50, .scaling_factor = 2};
+  const Value x = input({5, 6});
+  Model model(x, GroupQueryAttention{4, 2, 1, {.use_bias = false, .rotary = rotary}}(x));
+  const RotaryEmbedding turned{rotary};
+  const auto heads = [&](const Value& of, std::int64_t count) {
+    return reshape(Dense{4 * count, {.use_bias = false}}(of), {5, count, 4});
+  };
+  const Value q = turned(heads(x, 2));
+  const Value k = RotaryEmbedding{rotary}(heads(x, 1));
+  const Value v = heads(x, 1);
+  const Value shares = softmax(einsum("qhd,kd->hqk", q, reshape(k, {5, 4})) * 0.5F);
+  Model parts(x, Dense{6, {.use_bias = false}}(reshape(einsum("hqk,kd->qhd", shares, reshape(v, {5, 4})), {5, 8})));
+  ASSERT_EQ(parts.parameters().float_count(), model.parameters().float_count());
+  std::vector<float> buffers(model.buffers().float_count()), of_parts(parts.buffers().float_count());
+  std::vector<float> parameters(model.parameters().float_count());
+  model.initialize(3, parameters, buffers);
+  std::vector<float> drawn(parameters);
+  parts.initialize(3, drawn, of_parts);
+  const std::vector<float> numbers = reference::random_values(2 * 5 * 6, 4);
+  model.set_weights(parameters, buffers);
+  parts.set_weights(parameters, of_parts);
+
+  const Tensor found = model.predict(Tensor(Shape{2, 5, 6}, numbers));
+  const Tensor expected = parts.predict(Tensor(Shape{2, 5, 6}, numbers));
+
+  // Some dozens of roundings of numbers of the size of 1.
+  for (std::size_t i = 0; i < found.values().size(); ++i) EXPECT_NEAR(found.values()[i], expected.values()[i], 1e-5);
+}
+
+// Keys of another sequence have more steps than queries, and their own positions.
+TEST(MultiHeadAttention, TurnsASequenceThatIsShorterThanItsKeys) {
+  const Value x = input({2, 4}), memory = input({5, 4});
+  const MultiHeadAttention attention{2, 4, {.rotary = RotaryEmbeddingOptions{}}};
+  const Model model({x, memory}, {attention(x, memory)});
+
+  EXPECT_EQ(model.buffers().entries()[0].name, "multi_head_attention/rotary/cosine");
+  EXPECT_EQ(model.buffers().entries()[0].shape, (Shape{5, 2}));
+  EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
+  EXPECT_THAT(refusal([&] {
+                MultiHeadAttention{2, 3, {.rotary = RotaryEmbeddingOptions{}}}(x);
+              }),
+              HasSubstr("a width of 3 must be even"));
+  EXPECT_THAT(refusal([] { MultiHeadAttention(2, 4, {.rotary = {{.max_wavelength = 0}}}); }),
+              HasSubstr("a finite max_wavelength from 1"));
 }
 
 TEST(MultiHeadAttention, GoesThroughAFile) {

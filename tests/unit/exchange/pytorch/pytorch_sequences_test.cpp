@@ -304,17 +304,11 @@ TEST(PyTorchSequences, ReadTheFileOfAGpt2WithItsHeadAndMasks) {
 
 // A savepoint of such a model has the table of words once, and no layer for the head.
 TEST(PyTorchSequences, ReadTheTiedHeadOfAGpt2IfItIsTheTable) {
-  ArraySet set = gpt2();
-  set.metadata.replace(set.metadata.find("\"PositionEmbedding\""), 19, "\"Embedding\"");
-  std::erase_if(set.arrays, [](const NamedArray& array) { return array.name.starts_with("model/lm_head"); });
-  nlohmann::json metadata = nlohmann::json::parse(set.metadata);
-  metadata["graph"]["layers"][0]["name"] = "wte";
-  metadata["graph"]["layers"].erase(3);
-  set.metadata = metadata.dump();
-  for (NamedArray& array : set.arrays) {
-    if (array.name == "model/wpe/embeddings") array.name = "model/wte/embeddings";
-  }
-  std::ranges::sort(set.arrays, {}, &NamedArray::name);
+  std::vector<NamedArray> arrays = heads(kWidth);
+  for (NamedArray& array : arrays) array.name.replace(0, 8, "model/h/0/attn/");
+  arrays.push_back(numbered("model/wte/embeddings", {7, kWidth}));
+  std::ranges::sort(arrays, {}, &NamedArray::name);
+  const ArraySet set = savepoint_of({5}, {{"Embedding", "wte"}, {"MultiHeadAttention", "h/0/attn"}}, std::move(arrays));
   ArraySet state = to_pytorch(set, PyTorchStyle::gpt2);
   NamedArray head = get(state, "wte.weight");
   head.name = "lm_head.weight";

@@ -1,3 +1,6 @@
+// The definitions are those of KerasHub, so that weights go both ways. Waves and angles stand still, and are buffers of
+// the model; only the table of PositionEmbedding is trained.
+
 #include "holdfast/nn/position_embedding.h"
 
 #include <fmt/format.h>
@@ -83,6 +86,7 @@ SinePositionEncoding::SinePositionEncoding(const SinePositionEncodingOptions& op
 std::vector<Value> SinePositionEncoding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& x = sequence_of(inputs);
   const std::int64_t width = x.shape()[x.shape().rank() - 1];
+  // A function of step and column alone, so a longer sequence begins with the same numbers.
   const auto wave = [&](double step, std::int64_t column) {
     // Neighbouring columns have one wavelength, the second one a quarter of a wave later.
     const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);

@@ -226,12 +226,13 @@ TEST(PyTorchSequences, KeepTheAnglesOfAnAttentionToThemselves) {
   }
   for (const char* table : {"cosine", "sine"})
     arrays.push_back(numbered("model/attn/rotary/" + std::string(table), {5, 1}));
+  std::ranges::sort(arrays, {}, &NamedArray::name);
   const ArraySet grouped = savepoint_of({5, kWidth}, {{"GroupQueryAttention", "attn"}}, arrays);
   const ArraySet alone = savepoint_of({5, kWidth}, {{"MultiHeadAttention", "attn"}}, arrays);
 
   EXPECT_EQ(names_of(to_pytorch(grouped)), (std::vector<std::string>{"attn.k_proj.weight", "attn.o_proj.weight",
                                                                      "attn.q_proj.weight", "attn.v_proj.weight"}));
-  expect_round_trip(grouped);
+  testing::expect_equal(from_pytorch(to_pytorch(grouped), grouped).arrays, grouped.arrays);
   EXPECT_THAT(thrown_by([&] { to_pytorch(alone); }).sentence, HasSubstr("turns queries and keys by their position"));
 }
 

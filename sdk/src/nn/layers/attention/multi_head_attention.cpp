@@ -169,9 +169,11 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
 std::vector<Value> MultiHeadAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
-  const auto [q, k] = placed(builder, projections.to_heads("query_dense", given.query, num_heads_, key_dim_),
-                             projections.to_heads("key_dense", given.key, num_heads_, key_dim_), options_);
+  // One after another: the order of the parameters is that of these calls.
+  const Value queries = projections.to_heads("query_dense", given.query, num_heads_, key_dim_);
+  const Value keys = projections.to_heads("key_dense", given.key, num_heads_, key_dim_);
   const Value v = projections.to_heads("value_dense", given.value, num_heads_, options_.value_dim);
+  const auto [q, k] = placed(builder, queries, keys, options_);
   // Two products for each head and sample, around the softmax of the scores.
   const Value shares = shares_of(einsum("qhd,khd->hqk", q, k), key_dim_, given.mask, options_);
   const Value mean = einsum("hqk,khd->qhd", dropped_shares(builder, shares, options_.dropout), v);
@@ -222,9 +224,11 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
 std::vector<Value> GroupQueryAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
-  const auto [q, k] = placed(builder, projections.to_heads("query_dense", given.query, num_query_heads_, head_dim_),
-                             projections.to_heads("key_dense", given.key, num_key_value_heads_, head_dim_), options_);
+  // In this order, as above.
+  const Value of_queries = projections.to_heads("query_dense", given.query, num_query_heads_, head_dim_);
+  const Value of_keys = projections.to_heads("key_dense", given.key, num_key_value_heads_, head_dim_);
   const Value v = projections.to_heads("value_dense", given.value, num_key_value_heads_, head_dim_);
+  const auto [q, k] = placed(builder, of_queries, of_keys, options_);
   const std::int64_t queries = q.shape()[0];
   const std::int64_t keys = k.shape()[0];
   const std::int64_t group = num_query_heads_ / num_key_value_heads_;

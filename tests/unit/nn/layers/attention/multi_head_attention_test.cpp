@@ -167,6 +167,21 @@ TEST(MultiHeadAttention, GoesThroughAFile) {
   EXPECT_EQ(read.parameters().float_count(), model.parameters().float_count());
 }
 
+// Draws and savepoints follow the order of the parameters.
+TEST(MultiHeadAttention, HasItsParametersInTheOrderOfItsFormula) {
+  const Value x = input({3, 4});
+  for (const Model& model :
+       {Model(x, MultiHeadAttention{2, 4, {.use_bias = false, .name = "a"}}(x)),
+        Model(x,
+              GroupQueryAttention{4, 2, 1, {.use_bias = false, .rotary = RotaryEmbeddingOptions{}, .name = "a"}}(x))}) {
+    std::vector<std::string> names;
+    for (const ArenaEntry& entry : model.parameters().entries()) names.push_back(entry.name);
+
+    EXPECT_THAT(names, testing::ElementsAre("a/query_dense/kernel", "a/key_dense/kernel", "a/value_dense/kernel",
+                                            "a/output_dense/kernel"));
+  }
+}
+
 // GPT-2 begins with smaller numbers there.
 TEST(MultiHeadAttention, BeginsTheLastProjectionWithAnInitializerOfItsOwn) {
   const Value x = input({3, 4});

@@ -5,6 +5,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+// CLI11's own check of such numbers prints all digits of the largest one.
+static std::string refuse_below_one(const std::string& text) {
+  return text.empty() || text.front() == '-' || text == "0" ? "needs a number from 1 on, not " + text : "";
+}
+
+// Found out before training, and not at its end. The file stays as it is.
+static std::string refuse_unwritable(const std::string& path) {
+  return std::ofstream(path, std::ios::app) ? "" : "cannot be written: " + path;
+}
+
 std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) {
   CLI::App app(options.description);
   CLI::Option* const replicas = app.add_option("--replicas", options.run.replicas, "number of mirrored replicas");
@@ -12,10 +22,11 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
       ->delimiter(',')
       ->excludes(replicas);
   app.add_option("--shards", options.run.shards, "number of parts of each batch");
-  app.add_option("--steps", options.steps, "number of steps")->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "number of steps")->check(refuse_below_one);
   app.add_option("--seed", options.run.seed, "seed of the weights and the data");
   app.add_option("--run-dir", options.run.run_directory, "folder of savepoints and journal");
-  app.add_option("--report", options.report, "JSON file with steps, loss and digest of the weights");
+  app.add_option("--report", options.report, "JSON file with steps, loss and digest of the weights")
+      ->check(refuse_unwritable);
   app.add_option("--inject", options.run.recovery.faults, "fault to inject, such as rank=1,step=30,fault=kill");
   if (options.takes_images) {
     CLI::Option* const labels = app.add_option("--labels", options.labels, "IDX file of labels");
@@ -24,7 +35,7 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
   if (options.takes_text) {
     app.add_option("--text", options.text, "text file (default: draw sentences)");
     app.add_flag("--bytes", options.reads_bytes, "read bytes and not characters of UTF-8");
-    app.add_option("--batch", options.batch, "samples of a step")->check(CLI::PositiveNumber);
+    app.add_option("--batch", options.batch, "samples of a step")->check(refuse_below_one);
   }
   if (!options.models.empty()) {
     app.add_option("--model", options.model, "the model that is trained")->check(CLI::IsMember(options.models));

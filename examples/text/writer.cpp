@@ -26,8 +26,14 @@ std::int32_t Writer::next_id(const std::vector<std::int32_t>& ids) const {
 }
 
 std::int32_t Writer::chosen(std::span<const float> scores, std::size_t position) const {
+  // Id 0 stands for all characters that the text does not have. Nothing can be written for it. Bytes have no such id.
+  const std::size_t first = encoder_.vocabulary().empty() ? 0 : 1;
+  return static_cast<std::int32_t>(first + drawn(scores.subspan(first), position));
+}
+
+std::size_t Writer::drawn(std::span<const float> scores, std::size_t position) const {
   const auto likeliest = std::max_element(scores.begin(), scores.end());
-  if (options_.temperature == 0) return static_cast<std::int32_t>(likeliest - scores.begin());
+  if (options_.temperature == 0) return static_cast<std::size_t>(likeliest - scores.begin());
   // Softmax of the scores, divided by the temperature; the largest one is subtracted so that none is infinite.
   std::vector<double> weights;
   double sum = 0;
@@ -36,5 +42,5 @@ std::int32_t Writer::chosen(std::span<const float> scores, std::size_t position)
   double left = Random(options_.seed, Purpose::user, 0, position).uniform() * sum;
   std::size_t id = 0;
   while (id + 1 < weights.size() && left >= weights[id]) left -= weights[id++];
-  return static_cast<std::int32_t>(id);
+  return id;
 }

@@ -24,6 +24,8 @@ class Writer {
   // What follows, where the model sees as many of the last ids as its samples have.
   std::int32_t next_id(const std::vector<std::int32_t>& ids) const;
   std::int32_t chosen(std::span<const float> scores, std::size_t position) const;
+  // The place of one of the scores.
+  std::size_t drawn(std::span<const float> scores, std::size_t position) const;
 
   holdfast::Trainer& trainer_;
   const holdfast::TextEncoder& encoder_;

@@ -102,6 +102,11 @@ class LayerWriter {
   }
 
   KerasObject table_layer(const LayerRow& row) const {
+    if (!member(layer_.config, "rotary_max_wavelength").is_null()) {
+      refuse(
+          "turns queries and keys by their position (.rotary), and Keras's attention does not; write another kind "
+          "of file");
+    }
     Json config = options_for_keras(row);
     if (row.has_data_format) config["data_format"] = "channels_last";
     KerasObject object = layer(std::string(row.keras), std::move(config), row.takes_list, row.takes_trainable);

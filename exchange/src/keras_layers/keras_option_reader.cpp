@@ -384,6 +384,11 @@ void KerasOptionReader::refuse(const std::string& problem) const {
 }
 
 void KerasOptionReader::refuse_option(std::string_view key) const {
+  if (key == "mask_zero") {
+    refuse(
+        "has the option mask_zero, and masks are inputs in Holdfast; build the model with an input for the mask, which "
+        "recurrent layers take with takes_mask, and attentions with takes_padding_mask");
+  }
   refuse(
       fmt::format("has the option {} = {}, which Holdfast does not have; use its default, or build the model with "
                   "another layer",

@@ -176,6 +176,22 @@ class FromPyTorch : public Exchange {
     }
   }
 
+  // A model with a head has the table of words a second time, which a savepoint has once.
+  void take_tied_head() {
+    const auto head = theirs_.find("lm_head.weight");
+    const auto table = theirs_.find("wte.weight");
+    if (head == theirs_.end() || table == theirs_.end()) return;
+    const NamedArray& scores = *head->second;
+    const NamedArray& words = *table->second;
+    if (scores.shape != words.shape || scores.dtype != words.dtype || scores.bytes != words.bytes) {
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("{} of the state dict is not {}, and the savepoint has one array for both; use a "
+                              "savepoint of a model with a layer \"lm_head\"",
+                              quoted_text(head->first), quoted_text(table->first)));
+    }
+    theirs_.erase(head);
+  }
+
   void require_all_taken() const {
     if (theirs_.empty()) return;
     throw Error(
@@ -279,7 +295,13 @@ class FromPyTorch : public Exchange {
                               quoted_text(theirs), quoted_text(ours.name)));
     }
     const NamedArray& array = *found->second;
-    if (array.shape != shape || array.dtype != ours.dtype) {
+    if (array.shape == shape && array.dtype != ours.dtype) {
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("{} of the state dict is {}, and array {} of the savepoint is {}; convert the state dict "
+                              "to that type",
+                              quoted_text(theirs), name(array.dtype), quoted_text(ours.name), name(ours.dtype)));
+    }
+    if (array.shape != shape) {
       throw Error(ErrorCode::incompatible,
                   fmt::format("{} of the state dict is {}{}, but array {} of the savepoint "
                               "needs {}{}; use a savepoint of the same model",
@@ -311,6 +333,9 @@ ArraySet from_pytorch(const ArraySet& state_dict, const ArraySet& like) {
                                    [](const NamedArray& array) { return array.name.ends_with(".c_attn.weight"); });
   const PyTorchStyle style = is_gpt2 ? PyTorchStyle::gpt2 : PyTorchStyle::modules;
   FromPyTorch exchange(state_dict, style);
+  const bool has_head = std::any_of(like.arrays.begin(), like.arrays.end(),
+                                    [](const NamedArray& array) { return array.name.ends_with("/lm_head/kernel"); });
+  if (is_gpt2 && !has_head) exchange.take_tied_head();
   walk_layers(like, exchange, style);
   exchange.require_all_taken();
   return {.arrays = exchange.take(), .metadata = like.metadata};

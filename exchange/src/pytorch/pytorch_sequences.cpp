@@ -1,6 +1,5 @@
-// A module of PyTorch computes one formula, so a layer whose options change the formula is refused: its weights would
-// give other numbers there without a word. What only changes which steps or masks a module gets is left to the program
-// that calls it.
+// A module of PyTorch computes one formula, so a layer whose options change the formula or the order of its steps is
+// refused: its weights would give other numbers there without a word. Masks are left to the program that calls it.
 
 #include "pytorch/pytorch_sequences.h"
 
@@ -70,6 +69,9 @@ class RecurrentMove {
     if (!is_known || (!of_gates.empty() && of_gates != "sigmoid")) {
       refuse_layer(layer_, "has an activation that PyTorch's recurrent modules do not have");
     }
+    if (flag_member(layer_.config, "go_backwards", false)) {
+      refuse_layer(layer_, "goes backwards, which PyTorch's recurrent modules do only beside a forward direction");
+    }
     if (!flag_member(layer_.config, "reset_after", true)) {
       refuse_layer(layer_, "has reset_after = false, and PyTorch has no such GRU");
     }
@@ -127,6 +129,7 @@ class AttentionMove {
 
   std::uint64_t run() {
     const bool has_bias = arrays_.find(layer_, "query_dense/bias") != nullptr;
+    keep_rotation();
     if (layer_.kind == "MultiHeadAttention") {
       move_module(has_bias);
     } else {
@@ -138,6 +141,18 @@ class AttentionMove {
  private:
   const NamedArray& array(const std::string& part, const char* weight, std::size_t axes) {
     return arrays_.get(layer_, part + "_dense/" + weight, axes);
+  }
+
+  // PyTorch's programs compute these numbers. LlamaAttention turns queries and keys, and MultiheadAttention does not.
+  void keep_rotation() {
+    for (const char* entry : {"rotary/cosine", "rotary/sine"}) {
+      const NamedArray* const table = arrays_.find(layer_, entry);
+      if (table == nullptr) continue;
+      if (layer_.kind == "MultiHeadAttention") {
+        refuse_layer(layer_, "turns queries and keys by their position, which PyTorch's MultiheadAttention does not");
+      }
+      if (exchange_ != nullptr) exchange_->keep(*table);
+    }
   }
 
   static std::uint64_t heads_width(const NamedArray& kernel) { return kernel.shape[1] * kernel.shape[2]; }

@@ -22,6 +22,10 @@
 //   const MultiHeadAttention padded{8, 64, {.takes_padding_mask = true}};
 //   const Value y = padded(x, is_word);              // is_word [keys] comes after query, value and key
 //
+// A block of Llama turns queries and keys by their position instead of adding positions to its input:
+//
+//   const GroupQueryAttention llama{64, 8, 2, {.use_bias = false, .use_causal_mask = true, .rotary = {{}}}};
+//
 // Parameters, in Keras's shapes: query_dense/kernel [width, heads, key_dim], key_dense/kernel, value_dense/kernel
 // [width, heads, value_dim], output_dense/kernel [heads, value_dim, width], and with a bias query_dense/bias [heads,
 // key_dim] and so on, each after its kernel.
@@ -34,6 +38,7 @@
 
 #include "holdfast/nn/constraint.h"
 #include "holdfast/nn/layer.h"
+#include "holdfast/nn/position_embedding.h"
 #include "holdfast/nn/regularizer.h"
 
 namespace holdfast {
@@ -51,6 +56,10 @@ struct MultiHeadAttentionOptions {
   bool takes_attention_mask = false;
   // Whether a mask [keys] is the input after these.
   bool takes_padding_mask = false;
+  // Turns queries and keys by their position before their product, as Llama does: see RotaryEmbedding. The position of
+  // query i and of key i is i. The name in it is not used, and the width of a head must be even. Buffers:
+  // rotary/cosine and rotary/sine, [steps, width / 2]. Keras's layers have no such option.
+  std::optional<RotaryEmbeddingOptions> rotary = {};
   // Whether the shares are a second output, [heads, queries, keys].
   bool return_attention_scores = false;
   // Where the weights of all projections begin; see initializer.h.

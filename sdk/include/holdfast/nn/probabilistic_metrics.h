@@ -9,6 +9,9 @@
 // Each metric is a function of values (value_metric.h): it is computed where the model is, and takes weights of samples
 // and of positions. A NaN among the outputs is one in the metric.
 
+#include <cstdint>
+#include <optional>
+
 #include "holdfast/nn/value_metric.h"
 
 namespace holdfast::metrics {
@@ -72,6 +75,9 @@ class CategoricalCrossentropy final : public BuiltInMetric {
 struct SparseCrossentropyMetricOptions {
   bool from_logits = false;  // the outputs are scores before a softmax
   std::string name{};        // the name in the logs; empty: that of the class
+  // Samples or positions with this target are not counted, as those of CrossentropyOptions::ignore_class in the loss. A
+  // metric does not see the options of the loss, so give both the same.
+  std::optional<std::int64_t> ignore_class{};
 };
 
 // The loss of this name (sparse_categorical_crossentropy.h), whose targets are class numbers. A target that is none
@@ -82,15 +88,16 @@ class SparseCategoricalCrossentropy final : public BuiltInMetric {
 
   // What ValueMetric promises.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  double result(std::span<const double> sums, double weight) const override;
   std::size_t position_axes(const Shape& output) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<SparseCategoricalCrossentropy>(*this); }
 
  private:
-  bool from_logits_;
+  SparseCrossentropyMetricOptions options_;
 };
 
 // The exponential of the mean sparse cross-entropy (keras_hub.metrics.Perplexity): among how many equally likely
-// classes the model chooses. Give weights of positions to leave some out, such as padding.
+// classes the model chooses. Give an ignore_class or weights of positions to leave some out, such as padding.
 class Perplexity final : public BuiltInMetric {
  public:
   explicit Perplexity(const SparseCrossentropyMetricOptions& options = {});
@@ -102,7 +109,7 @@ class Perplexity final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Perplexity>(*this); }
 
  private:
-  bool from_logits_;
+  SparseCrossentropyMetricOptions options_;
 };
 
 }  // namespace holdfast::metrics

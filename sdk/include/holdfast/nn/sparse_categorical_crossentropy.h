@@ -9,7 +9,7 @@
 //
 // With logits the gradient is softmax(output) - one_hot(target), fused with the loss. Without logits,
 // probabilities that are clipped have no gradient. Targets of .ignore_class have no loss and are not counted; on GPUs
-// the host computes the loss then.
+// the host computes the loss then, and with a .label_smoothing.
 //
 //   SparseCategoricalCrossentropy{{.from_logits = true}}     // after a last layer without an activation
 //
@@ -24,8 +24,8 @@ namespace holdfast {
 
 class SparseCategoricalCrossentropy : public Loss {
  public:
-  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a label_smoothing, and for
-  // positions_at_once below 0 or without from_logits.
+  // A Trainer checks the options against the last layer. Throws Error{invalid_argument} for a label_smoothing out of
+  // [0, 1] or without from_logits, and for positions_at_once below 0 or without from_logits.
   explicit SparseCategoricalCrossentropy(CrossentropyOptions options = {});
 
   // What Loss promises.

@@ -21,7 +21,25 @@ std::string checked_options(std::string_view what, const CrossentropyMetricOptio
 }
 
 std::string logits_option(const SparseCrossentropyMetricOptions& options) {
-  return JsonObject().boolean("from_logits", options.from_logits).members();
+  JsonObject object;
+  object.boolean("from_logits", options.from_logits);
+  if (options.ignore_class) object.integer("ignore_class", *options.ignore_class);
+  return object.members();
+}
+
+// The losses of all that counts, and with an ignored class how much that is.
+std::vector<Value> sparse_sums(const std::string& name, const Value& outputs, const Value& targets,
+                               const SparseCrossentropyMetricOptions& options) {
+  check_has_classes(name, outputs.shape());
+  const Value losses = sparse_crossentropy(log_probabilities(outputs, options.from_logits), targets);
+  if (!options.ignore_class) return {losses};
+  // Class numbers are whole.
+  const Value counts = less(0.5F, absolute(targets - static_cast<float>(*options.ignore_class)));
+  return {where(counts, losses, 0.0F), counts};
+}
+
+double mean_of(std::span<const double> sums, double weight) {
+  return sums[0] / (sums.size() > 1 ? sums[1] : weight);
 }
 
 }  // namespace
@@ -57,12 +75,14 @@ std::vector<Value> CategoricalCrossentropy::sums(const Value& outputs, const Val
 }
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(const SparseCrossentropyMetricOptions& options)
-    : BuiltInMetric("sparse_categorical_crossentropy", options.name, logits_option(options)),
-      from_logits_(options.from_logits) {}
+    : BuiltInMetric("sparse_categorical_crossentropy", options.name, logits_option(options)), options_(options) {}
 
 std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
-  check_has_classes(name(), outputs.shape());
-  return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
+  return sparse_sums(name(), outputs, targets, options_);
+}
+
+double SparseCategoricalCrossentropy::result(std::span<const double> sums, double weight) const {
+  return mean_of(sums, weight);
 }
 
 std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) const {
@@ -70,11 +90,10 @@ std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) co
 }
 
 Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
-    : BuiltInMetric("perplexity", options.name, logits_option(options)), from_logits_(options.from_logits) {}
+    : BuiltInMetric("perplexity", options.name, logits_option(options)), options_(options) {}
 
 std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {
-  check_has_classes(name(), outputs.shape());
-  return {sparse_crossentropy(log_probabilities(outputs, from_logits_), targets)};
+  return sparse_sums(name(), outputs, targets, options_);
 }
 
 std::size_t Perplexity::position_axes(const Shape& output) const {
@@ -84,7 +103,7 @@ std::size_t Perplexity::position_axes(const Shape& output) const {
 // The exponential is taken of the mean over the whole epoch. A mean of the perplexities of batches would depend on how
 // samples are cut.
 double Perplexity::result(std::span<const double> sums, double weight) const {
-  return std::exp(sums[0] / weight);
+  return std::exp(mean_of(sums, weight));
 }
 
 }  // namespace holdfast::metrics

@@ -27,7 +27,8 @@ std::size_t checked_class(const SampleRows& rows, std::size_t row) {
                     compute::problem_of_class_label(label, classes));
 }
 
-double evaluate_labelled_logits(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
+double evaluate_labelled_logits(std::span<const float> row, std::size_t label, float scale, float,
+                                std::span<float> gradient) {
   const SoftmaxRow softmax = softmax_row(row, gradient);
   if (!gradient.empty()) {
     // The gradient is softmax - 1 at the label and softmax elsewhere.
@@ -38,7 +39,25 @@ double evaluate_labelled_logits(std::span<const float> row, std::size_t label, f
   return compute::loss_of_logit(softmax, row[label]);
 }
 
-double evaluate_labelled_probabilities(std::span<const float> row, std::size_t label, float scale,
+// Each class has the target s / classes, and the label 1 - s more. The mean over all classes of their losses follows
+// from the mean of the scores.
+double evaluate_smoothed_logits(std::span<const float> row, std::size_t label, float scale, float smoothing,
+                                std::span<float> gradient) {
+  const SoftmaxRow softmax = softmax_row(row, gradient);
+  const auto classes = static_cast<std::int64_t>(row.size());
+  if (!gradient.empty()) {
+    const auto factor = static_cast<float>(scale / softmax.sum);
+    const float of_each = scale * (smoothing / static_cast<float>(classes));
+    for (float& element : gradient) element = element * factor - of_each;
+    gradient[label] -= scale * (1 - smoothing);
+  }
+  const double mean = compute::vector_kernels().sum(row.data(), classes) / static_cast<double>(classes);
+  const double of_all = softmax.log_sum - (mean - softmax.largest);
+  return (1 - static_cast<double>(smoothing)) * compute::loss_of_logit(softmax, row[label]) +
+         static_cast<double>(smoothing) * of_all;
+}
+
+double evaluate_labelled_probabilities(std::span<const float> row, std::size_t label, float scale, float,
                                        std::span<float> gradient) {
   const double sum = compute::vector_kernels().sum(row.data(), static_cast<std::int64_t>(row.size()));
   const ClippedProbability p = compute::clipped_share(row[label], sum);
@@ -70,12 +89,15 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions
                                                   : " without from_logits; probabilities need all positions, so "
                                                     "leave it out, or end the model with scores"));
   }
-  if (options.label_smoothing == 0) return;
+  const float smoothing = options.label_smoothing;
+  if (smoothing == 0 || (smoothing > 0 && smoothing <= 1 && options.from_logits)) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("sparse_categorical_crossentropy was given .label_smoothing = {}, but class numbers cannot be "
-                  "smoothed; use CategoricalCrossentropy with one-hot targets",
-                  options.label_smoothing));
+      fmt::format("sparse_categorical_crossentropy was given .label_smoothing = {}{}", smoothing,
+                  smoothing > 0 && smoothing <= 1
+                      ? " without from_logits; end the model with scores, or use CategoricalCrossentropy with one-hot "
+                        "targets"
+                      : "; it is a number from 0 to 1"));
 }
 
 std::string SparseCategoricalCrossentropy::name() const {
@@ -104,7 +126,9 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
                                               std::int64_t samples, float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_scalar_targets(*this, outputs, targets, samples);
   check_gradient(*this, rows, gradient);
-  const auto evaluate_row = options_.from_logits ? evaluate_labelled_logits : evaluate_labelled_probabilities;
+  const auto evaluate_row = !options_.from_logits           ? evaluate_labelled_probabilities
+                            : options_.label_smoothing != 0 ? evaluate_smoothed_logits
+                                                            : evaluate_labelled_logits;
   // Samples are added in their order, which no number of threads changes.
   double sum = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
@@ -112,7 +136,8 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
       std::ranges::fill(rows.gradient(gradient, row), 0.0F);
       continue;
     }
-    sum += evaluate_row(rows.output(row), checked_class(rows, row), scale, rows.gradient(gradient, row));
+    sum += evaluate_row(rows.output(row), checked_class(rows, row), scale, options_.label_smoothing,
+                        rows.gradient(gradient, row));
   }
   return static_cast<float>(sum);
 }
@@ -126,8 +151,8 @@ std::optional<float> SparseCategoricalCrossentropy::ignored_target() const {
 }
 
 bool SparseCategoricalCrossentropy::describe_kernel(compute::LossShape& kernel) const {
-  // The kernel takes each target for a class, and an ignored one may be any number.
-  if (options_.ignore_class) return false;
+  // The kernel takes each target for a class, and an ignored one may be any number. It has no smoothing.
+  if (options_.ignore_class || options_.label_smoothing != 0) return false;
   // Devices compute with the same formulas (compute/arithmetic/crossentropy.h).
   kernel.kind = compute::LossKind::sparse_categorical_crossentropy;
   kernel.from_logits = options_.from_logits;

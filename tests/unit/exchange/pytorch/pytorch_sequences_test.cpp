@@ -127,6 +127,7 @@ TEST(PyTorchSequences, RefuseFormulaeThatPyTorchLacks) {
   };
 
   EXPECT_THAT(refusal("LSTM", R"({"activation": "relu"})", 4, {4 * kCellUnits}), HasSubstr("has an activation"));
+  EXPECT_THAT(refusal("LSTM", R"({"go_backwards": true})", 4, {4 * kCellUnits}), HasSubstr("goes backwards"));
   EXPECT_THAT(refusal("GRU", R"({"recurrent_activation": "tanh"})", 3, {2, 3 * kCellUnits}),
               HasSubstr("has an activation"));
   EXPECT_THAT(refusal("SimpleRNN", R"({"activation": "linear"})", 1, {kCellUnits}), HasSubstr("has an activation"));
@@ -216,6 +217,25 @@ TEST(PyTorchSequences, NameGroupsOfQueriesAsLinearModules) {
   expect_round_trip(set);
 }
 
+TEST(PyTorchSequences, KeepTheAnglesOfAnAttentionToThemselves) {
+  std::vector<NamedArray> arrays;
+  for (const auto& [part, shape] :
+       {std::pair("query", Shape{kWidth, 3, 2}), std::pair("key", Shape{kWidth, 1, 2}),
+        std::pair("value", Shape{kWidth, 1, 2}), std::pair("output", Shape{3, 2, kWidth})}) {
+    arrays.push_back(numbered("model/attn/" + std::string(part) + "_dense/kernel", shape));
+  }
+  for (const char* table : {"cosine", "sine"})
+    arrays.push_back(numbered("model/attn/rotary/" + std::string(table), {5, 1}));
+  std::ranges::sort(arrays, {}, &NamedArray::name);
+  const ArraySet grouped = savepoint_of({5, kWidth}, {{"GroupQueryAttention", "attn"}}, arrays);
+  const ArraySet alone = savepoint_of({5, kWidth}, {{"MultiHeadAttention", "attn"}}, arrays);
+
+  EXPECT_EQ(names_of(to_pytorch(grouped)), (std::vector<std::string>{"attn.k_proj.weight", "attn.o_proj.weight",
+                                                                     "attn.q_proj.weight", "attn.v_proj.weight"}));
+  testing::expect_equal(from_pytorch(to_pytorch(grouped), grouped).arrays, grouped.arrays);
+  EXPECT_THAT(thrown_by([&] { to_pytorch(alone); }).sentence, HasSubstr("turns queries and keys by their position"));
+}
+
 TEST(PyTorchSequences, RefuseHeadsThatDoNotShareTheWidth) {
   const ArraySet set = one_layer({5, kWidth}, {"MultiHeadAttention", "a"}, "{}", heads(kWidth, 1));
 
@@ -281,6 +301,35 @@ TEST(PyTorchSequences, ReadTheFileOfAGpt2WithItsHeadAndMasks) {
   const ArraySet back = from_pytorch(state, like);
 
   testing::expect_equal(back.arrays, set.arrays);
+}
+
+// A savepoint of such a model has the table of words once, and no layer for the head.
+TEST(PyTorchSequences, ReadTheTiedHeadOfAGpt2IfItIsTheTable) {
+  std::vector<NamedArray> arrays = heads(kWidth);
+  for (NamedArray& array : arrays) array.name.replace(0, 8, "model/h/0/attn/");
+  arrays.push_back(numbered("model/wte/embeddings", {7, kWidth}));
+  std::ranges::sort(arrays, {}, &NamedArray::name);
+  const ArraySet set = savepoint_of({5}, {{"Embedding", "wte"}, {"MultiHeadAttention", "h/0/attn"}}, std::move(arrays));
+  ArraySet state = to_pytorch(set, PyTorchStyle::gpt2);
+  NamedArray head = get(state, "wte.weight");
+  head.name = "lm_head.weight";
+  state.arrays.push_back(head);
+
+  testing::expect_equal(from_pytorch(state, set).arrays, set.arrays);
+  state.arrays.back().bytes[0] ^= std::byte{1};
+  EXPECT_THAT(thrown_by([&] { from_pytorch(state, set); }).sentence,
+              HasSubstr("\"lm_head.weight\" of the state dict is not \"wte.weight\""));
+}
+
+TEST(PyTorchSequences, NameTheTypeThatAStateDictHasInstead) {
+  const ArraySet set = gpt2();
+  ArraySet state = to_pytorch(set, PyTorchStyle::gpt2);
+  for (NamedArray& array : state.arrays) {
+    array.dtype = DType::f16;
+    array.bytes.resize(array.bytes.size() / 2);
+  }
+
+  EXPECT_THAT(thrown_by([&] { from_pytorch(state, set); }).sentence, HasSubstr("convert the state dict to that type"));
 }
 
 TEST(PyTorchSequences, RefuseAnAttentionThatGpt2DoesNotHave) {

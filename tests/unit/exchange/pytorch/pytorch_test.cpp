@@ -384,7 +384,7 @@ TEST(PyTorch, RefusesAStateDictOfAnotherModel) {
 
   const Thrown type = refused_from([](ArraySet& state) { state.arrays.back().dtype = DType::i32; });
   EXPECT_EQ(type.code, ErrorCode::incompatible);
-  EXPECT_THAT(type.sentence, HasSubstr("is i32[2, 6]"));
+  EXPECT_THAT(type.sentence, HasSubstr("is i32, and array \"model/second/kernel\" of the savepoint is f32"));
 }
 
 TEST(PyTorch, RefusesASavepointThatDoesNotFitItsGraph) {

@@ -59,6 +59,16 @@ ReferenceLoss categorical_reference(LogProbability log_probability) {
   };
 }
 
+constexpr float kSmoothing = 0.25F;
+
+// As torch.nn.CrossEntropyLoss(label_smoothing=0.25).
+double smoothed_reference(const std::vector<double>& output, const Floats& target) {
+  double mean = 0;
+  for (std::size_t i = 0; i < output.size(); ++i) mean += log_softmax(output, i) / static_cast<double>(output.size());
+  const double of_label = log_softmax(output, static_cast<std::size_t>(target[0]));
+  return -(1 - static_cast<double>(kSmoothing)) * of_label - static_cast<double>(kSmoothing) * mean;
+}
+
 ReferenceLoss elementwise_reference(double (*element_loss)(double output, double target)) {
   return [=](const std::vector<double>& output, const Floats& target) {
     double loss = 0;
@@ -236,6 +246,10 @@ INSTANTIATE_TEST_SUITE_P(
                              sparse_reference(log_softmax), scores, LossCase::Targets::class_index},
                     LossCase{"SparseProbabilities", with_logits<SparseCategoricalCrossentropy>(false),
                              sparse_reference(log_share), probabilities, LossCase::Targets::class_index},
+                    LossCase{"SmoothedLogits",
+                             std::make_shared<SparseCategoricalCrossentropy>(CrossentropyOptions{
+                                 .from_logits = true, .label_smoothing = kSmoothing}),
+                             smoothed_reference, scores, LossCase::Targets::class_index},
                     LossCase{"CategoricalLogits", with_logits<CategoricalCrossentropy>(true),
                              categorical_reference(log_softmax), scores, LossCase::Targets::distribution},
                     LossCase{"CategoricalProbabilities", with_logits<CategoricalCrossentropy>(false),

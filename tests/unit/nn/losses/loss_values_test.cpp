@@ -113,7 +113,9 @@ TEST(LossesOfValues, RefuseOptionsOutOfRange) {
               HasSubstr("binary_crossentropy was given .label_smoothing = nan"));
   EXPECT_THAT(sentence_thrown_by([] { CategoricalCrossentropy({.label_smoothing = 2}); }), HasSubstr("from 0 to 1"));
   EXPECT_THAT(sentence_thrown_by([] { SparseCategoricalCrossentropy({.label_smoothing = 0.1F}); }),
-              HasSubstr("use CategoricalCrossentropy with one-hot targets"));
+              HasSubstr("without from_logits; end the model with scores"));
+  EXPECT_THAT(sentence_thrown_by([] { SparseCategoricalCrossentropy({.from_logits = true, .label_smoothing = 1.5F}); }),
+              HasSubstr("it is a number from 0 to 1"));
   constexpr std::int64_t kExact = std::int64_t{1} << 24;
   for (const std::int64_t ignored :
        {std::numeric_limits<std::int64_t>::min(), -kExact - 1, kExact + 1, std::numeric_limits<std::int64_t>::max()}) {

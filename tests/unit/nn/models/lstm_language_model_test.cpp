@@ -1,7 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "holdfast/nn/dense.h"
+#include "holdfast/nn/dropout.h"
+#include "holdfast/nn/embedding.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/models.h"
+#include "holdfast/nn/multi_head_attention.h"
+#include "holdfast/nn/recompute.h"
+#include "holdfast/nn/recurrent_layers.h"
 #include "unit/nn/models/support/language.h"
 #include "unit/nn/support/refusal.h"
 
@@ -33,6 +40,25 @@ TEST(LstmLanguageModel, HasScoresThatDependOnNoLaterId) {
 TEST(LstmLanguageModel, LearnsWhatFollows) {
   // Chance has 1.6.
   EXPECT_LT(loss_after_training(lstm_language_model(kSmallLstm), 6, 5), 0.2);
+}
+
+// Bits of a step do not depend on it, dropouts included.
+TEST(LstmLanguageModel, OfOnesOwnHasTheSameWeightsWherePartsAreRecomputed) {
+  const auto trained = [](bool recomputes) {
+    const Value ids = input({6}, {.dtype = DType::i32});
+    const Value words = Embedding{5, 8}(ids);
+    const Value states = recompute(recomputes, [&] {
+      return LSTM{12, {.return_sequences = true, .dropout = 0.25F}}(Dropout{0.25F}(words));
+    });
+    const GroupQueryAttention attention{
+        6, 2, 1, {.dropout = 0.25F, .use_causal_mask = true, .rotary = RotaryEmbeddingOptions{}}};
+    const Value seen = recompute(recomputes, [&] { return states + attention(states); });
+    Model model(ids, Dense{5}(seen));
+    loss_after_training(model, 6, 5);
+    return std::vector<float>(model.parameter_values().begin(), model.parameter_values().end());
+  };
+
+  EXPECT_EQ(trained(true), trained(false));
 }
 
 TEST(LstmLanguageModel, SaysWhichOptionItCannotMeet) {

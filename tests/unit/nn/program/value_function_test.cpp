@@ -69,6 +69,8 @@ TEST(ValueFunction, KeepsTheBytesOfConfigurationsOfMetrics) {
             R"({"kind":"binary_crossentropy","from_logits":true,"label_smoothing":0.1,"name":"binary_crossentropy"})");
   EXPECT_EQ((metrics::Perplexity({.from_logits = true})).configuration(),
             R"({"kind":"perplexity","from_logits":true,"name":"perplexity"})");
+  EXPECT_EQ((metrics::Perplexity({.from_logits = true, .ignore_class = -1})).configuration(),
+            R"({"kind":"perplexity","from_logits":true,"ignore_class":-1,"name":"perplexity"})");
 }
 
 TEST(ValueFunction, KeepsTheBytesOfConfigurationsOfLosses) {

@@ -110,6 +110,35 @@ TEST(TrainingOnSequences, CountsPaddingInMetricsWithoutWeightsAlone) {
   }
 }
 
+// The model says that class 0 is e times as likely as each of the others. Half of the positions are ignored.
+TEST(TrainingOnSequences, LeavesIgnoredClassesOutOfPerplexity) {
+  for (const float ignored : {-1.0F, 0.0F}) {
+    const Dataset data = from_tensors(Tensor(Shape{2, 4, 1}, std::vector<float>(8, 1)),
+                                      Tensor(Shape{2, 4}, {ignored, 1, ignored, 2, ignored, ignored, ignored, 1}))
+                             .batch(2);
+    const Value x = input({4, 1});
+    Model model(x, Dense{3, {.use_bias = false}}(x));
+    std::vector<float> parameters(model.parameters().float_count());
+    parameters[0] = 1;
+    model.set_weights(std::move(parameters), {});
+    const auto ignore_class = static_cast<std::int64_t>(ignored);
+    const double loss = std::log(std::exp(1.0) + 2);
+
+    for (const int shards : {1, 2}) {
+      Replica alone = Replica::alone({.shards = shards});
+      Trainer trainer(alone, model, SGD(0.1F),
+                      SparseCategoricalCrossentropy({.from_logits = true, .ignore_class = ignore_class}),
+                      {metrics::Perplexity{{.from_logits = true, .ignore_class = ignore_class}},
+                       metrics::SparseCategoricalCrossentropy{{.from_logits = true, .ignore_class = ignore_class}}});
+      const Logs results = trainer.evaluate(data);
+
+      EXPECT_NEAR(results.at("loss"), loss, 1e-6);
+      EXPECT_NEAR(results.at("perplexity"), std::exp(loss), 1e-5);
+      EXPECT_NEAR(results.at("sparse_categorical_crossentropy"), loss, 1e-6);
+    }
+  }
+}
+
 // As docs/data.md shows it: the mean of the words that are there.
 TEST(TrainingOnSequences, TakesTheMaskAsAnInput) {
   const auto trained = [](std::int64_t length) {

@@ -24,11 +24,11 @@
 //   Bidirectional       forward_layer, backward_layer      the same, and the same with the end _reverse
 //   two of these, named rnn_l0 and rnn_l1                  the module "rnn" with num_layers = 2: weight_ih_l1 and so on
 //   MultiHeadAttention  query_dense, key_dense and         in_proj_weight [3 width, width], in_proj_bias;
-//   q_proj_weight,
-//                       value_dense [width, heads, dim],   k_proj_weight and v_proj_weight for keys of another width,
-//                       output_dense [heads, dim, width]   out_proj.weight, out_proj.bias
+//                       value_dense [width, heads, dim],   for keys of another width q_proj_weight, k_proj_weight and
+//                       output_dense [heads, dim, width]   v_proj_weight; out_proj.weight, out_proj.bias
 //   GroupQueryAttention the same                           q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight,
-//                                                          as modules Linear (so LlamaAttention of Hugging Face)
+//                                                          as modules Linear. LlamaAttention of Hugging Face has
+//                                                          them, and computes the same with .rotary alone
 //
 // The bias of Dense and of convolutions is `bias` on both sides. PyTorch's images are [channel, height, width]: inputs
 // of a Dense or a normalization after a Flatten are reordered. Options that are not weights (epsilon, padding,

@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
 #include "nn/layers/attention/attention_parts.h"
+#include "nn/layers/positions/rotation.h"
 #include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/operations.h"
@@ -79,6 +81,21 @@ AttentionInputs inputs_of(std::span<const Value> inputs, const MultiHeadAttentio
       inputs, {.has_attention_mask = options.takes_attention_mask, .has_padding_mask = options.takes_padding_mask});
 }
 
+struct QueriesAndKeys {
+  Value queries;
+  Value keys;
+};
+
+// [steps, heads, dim], turned by their steps if the options say so.
+QueriesAndKeys placed(LayerBuilder& builder, const Value& queries, const Value& keys,
+                      const MultiHeadAttentionOptions& options) {
+  if (!options.rotary) return {queries, keys};
+  // Both have one table: position i is that of query i and of key i.
+  const RotationTables tables = rotation_tables(builder, "rotary/", std::max(queries.shape()[0], keys.shape()[0]),
+                                                keys.shape()[2], *options.rotary);
+  return {rotated(queries, tables), rotated(keys, tables)};
+}
+
 Value shares_of(const Value& scores, std::int64_t key_dim, const MaybeValue& mask,
                 const MultiHeadAttentionOptions& options) {
   return attention_shares(scores, mask,
@@ -102,7 +119,11 @@ void write_options(ConfigWriter& config, const MultiHeadAttentionOptions& option
   config.boolean("return_attention_scores", options.return_attention_scores);
   config.text("kernel_initializer", options.kernel_initializer.name());
   config.text("bias_initializer", options.bias_initializer.name());
-  // Files from before there was this option do not have it, and their text must stay.
+  // Files from before there were these options do not have them, and their text must stay.
+  if (options.rotary) {
+    config.number("rotary_max_wavelength", options.rotary->max_wavelength);
+    config.number("rotary_scaling_factor", options.rotary->scaling_factor);
+  }
   if (options.output_initializer) config.text("output_initializer", options.output_initializer->name());
   write_limits(config, "kernel", options.kernel_regularizer, options.kernel_constraint);
   write_limits(config, "bias", options.bias_regularizer, options.bias_constraint);
@@ -118,6 +139,10 @@ void read_options(ConfigReader& config, MultiHeadAttentionOptions& options) {
   options.return_attention_scores = config.boolean("return_attention_scores");
   options.kernel_initializer = Initializer::from_name(config.text("kernel_initializer"));
   options.bias_initializer = Initializer::from_name(config.text("bias_initializer"));
+  if (config.has("rotary_max_wavelength")) {
+    const float max_wavelength = config.number("rotary_max_wavelength");
+    options.rotary = {.max_wavelength = max_wavelength, .scaling_factor = config.number("rotary_scaling_factor")};
+  }
   if (config.has("output_initializer")) {
     options.output_initializer = Initializer::from_name(config.text("output_initializer"));
   }
@@ -138,14 +163,17 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
   check_extent("MultiHeadAttention", "a key_dim", key_dim_);
   check_extent("MultiHeadAttention", "a value_dim", options_.value_dim);
   check_attention("MultiHeadAttention", options.dropout, options.sliding_window);
+  if (options.rotary) check_rotation("MultiHeadAttention", *options.rotary);
 }
 
 std::vector<Value> MultiHeadAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
-  const Value q = projections.to_heads("query_dense", given.query, num_heads_, key_dim_);
-  const Value k = projections.to_heads("key_dense", given.key, num_heads_, key_dim_);
+  // One after another: the order of the parameters is that of these calls.
+  const Value queries = projections.to_heads("query_dense", given.query, num_heads_, key_dim_);
+  const Value keys = projections.to_heads("key_dense", given.key, num_heads_, key_dim_);
   const Value v = projections.to_heads("value_dense", given.value, num_heads_, options_.value_dim);
+  const auto [q, k] = placed(builder, queries, keys, options_);
   // Two products for each head and sample, around the softmax of the scores.
   const Value shares = shares_of(einsum("qhd,khd->hqk", q, k), key_dim_, given.mask, options_);
   const Value mean = einsum("hqk,khd->qhd", dropped_shares(builder, shares, options_.dropout), v);
@@ -178,6 +206,7 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
   check_extent("GroupQueryAttention", "a number of query heads", num_query_heads);
   check_extent("GroupQueryAttention", "a number of key and value heads", num_key_value_heads);
   check_attention("GroupQueryAttention", options.dropout, options.sliding_window);
+  if (options.rotary) check_rotation("GroupQueryAttention", *options.rotary);
   if (options.value_dim != 0) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -195,9 +224,11 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
 std::vector<Value> GroupQueryAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
-  const Value q = projections.to_heads("query_dense", given.query, num_query_heads_, head_dim_);
-  const Value k = projections.to_heads("key_dense", given.key, num_key_value_heads_, head_dim_);
+  // In this order, as above.
+  const Value of_queries = projections.to_heads("query_dense", given.query, num_query_heads_, head_dim_);
+  const Value of_keys = projections.to_heads("key_dense", given.key, num_key_value_heads_, head_dim_);
   const Value v = projections.to_heads("value_dense", given.value, num_key_value_heads_, head_dim_);
+  const auto [q, k] = placed(builder, of_queries, of_keys, options_);
   const std::int64_t queries = q.shape()[0];
   const std::int64_t keys = k.shape()[0];
   const std::int64_t group = num_query_heads_ / num_key_value_heads_;

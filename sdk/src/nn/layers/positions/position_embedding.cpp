@@ -1,5 +1,5 @@
-// Waves are numbers that stand still, which a model has as buffers: a graph has no other arrays of its own. They are
-// computed in double and rounded once.
+// The definitions are those of KerasHub, so that weights go both ways. Waves and angles stand still, and are buffers of
+// the model; only the table of PositionEmbedding is trained.
 
 #include "holdfast/nn/position_embedding.h"
 
@@ -10,6 +10,8 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
+#include "nn/layers/positions/given_numbers.h"
+#include "nn/layers/positions/rotation.h"
 #include "nn/layers/weight_limits.h"
 #include "nn/operations/checks.h"
 #include "nn/operations/elements.h"
@@ -17,9 +19,6 @@
 namespace holdfast {
 
 namespace {
-
-// More would be a file that describes a model no memory holds.
-constexpr std::int64_t kMostNumbers = std::int64_t{1} << 28;
 
 void check_wavelength(std::string_view kind, float max_wavelength) {
   if (std::isfinite(max_wavelength) && max_wavelength >= 1) return;
@@ -32,24 +31,6 @@ const Value& sequence_of(std::span<const Value> inputs) {
   if (x.shape().rank() >= 2) return x;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("it takes a sequence [steps, width], not {}", x.shape().to_string()));
-}
-
-// A buffer whose numbers are value(row, column).
-template <class Function>
-Value given_numbers(LayerBuilder& builder, const std::string& name, std::int64_t rows, std::int64_t columns,
-                    const Function& value) {
-  if (rows > kMostNumbers / columns) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("its {} [{}, {}] has more than 2^28 elements; use shorter sequences", name, rows, columns));
-  }
-  std::vector<float> numbers;
-  numbers.reserve(static_cast<std::size_t>(rows * columns));
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      numbers.push_back(static_cast<float>(value(static_cast<double>(row), column)));
-    }
-  }
-  return builder.buffer(name, {rows, columns}, Initializer::values(std::move(numbers)));
 }
 
 // The same for each sample, in the shape of x.
@@ -105,6 +86,7 @@ SinePositionEncoding::SinePositionEncoding(const SinePositionEncodingOptions& op
 std::vector<Value> SinePositionEncoding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& x = sequence_of(inputs);
   const std::int64_t width = x.shape()[x.shape().rank() - 1];
+  // A function of step and column alone, so a longer sequence begins with the same numbers.
   const auto wave = [&](double step, std::int64_t column) {
     // Neighbouring columns have one wavelength, the second one a quarter of a wave later.
     const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
@@ -125,39 +107,14 @@ std::shared_ptr<const Layer> SinePositionEncoding::from_config(const std::string
 
 RotaryEmbedding::RotaryEmbedding(const RotaryEmbeddingOptions& options)
     : LayerOf(options.name), max_wavelength_(options.max_wavelength), scaling_factor_(options.scaling_factor) {
-  check_wavelength("RotaryEmbedding", options.max_wavelength);
-  if (std::isfinite(options.scaling_factor) && options.scaling_factor > 0) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("RotaryEmbedding needs a finite scaling_factor above 0, not {}", options.scaling_factor));
+  check_rotation("RotaryEmbedding", options);
 }
 
 std::vector<Value> RotaryEmbedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& x = sequence_of(inputs);
-  const std::int64_t steps = x.shape()[0];
   const std::int64_t width = x.shape()[x.shape().rank() - 1];
-  if (width % 2 != 0) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("it rotates pairs of elements, so a width of {} must be even", width));
-  }
-  const std::int64_t half = width / 2;
-  const auto angle = [&](double step, std::int64_t column) {
-    const double exponent = static_cast<double>(2 * column) / static_cast<double>(width);
-    return step / static_cast<double>(scaling_factor_) / std::pow(static_cast<double>(max_wavelength_), exponent);
-  };
-  // All heads of a step turn alike.
-  std::vector<std::int64_t> extents(x.shape().rank(), 1);
-  extents.front() = steps;
-  extents.back() = half;
-  const Value cosine = reshape(
-      given_numbers(builder, "cosine", steps, half, [&](double t, std::int64_t i) { return std::cos(angle(t, i)); }),
-      extents);
-  const Value sine = reshape(
-      given_numbers(builder, "sine", steps, half, [&](double t, std::int64_t i) { return std::sin(angle(t, i)); }),
-      extents);
-  // The halves of a vector are turned against each other, as in GPT-NeoX and KerasHub, and not its neighbours.
-  const Value first = slice(x, -1, 0, half);
-  const Value second = slice(x, -1, half, width);
-  return {concatenate({first * cosine - second * sine, second * cosine + first * sine}, -1)};
+  return {rotated(x, rotation_tables(builder, "", x.shape()[0], width,
+                                     {.max_wavelength = max_wavelength_, .scaling_factor = scaling_factor_}))};
 }
 
 void RotaryEmbedding::write_config(ConfigWriter& config) const {

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "holdfast/nn/dense.h"
 #include "holdfast/nn/flatten.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/model.h"
 #include "holdfast/nn/sequential.h"
 #include "holdfast/nn/shape_layers.h"
@@ -99,6 +101,60 @@ TEST(MultiHeadAttention, GivesTheSameBitsInMemoryThatOperationsShare) {
   EXPECT_TRUE(expected == random_models::train(model, 3, {.tile_bytes = 64}));
 }
 
+// The same formula put together from layers that are tested by themselves.
+TEST(GroupQueryAttention, TurnsQueriesAndKeysByTheirSteps) {
+  const RotaryEmbeddingOptions rotary = {.max_wavelength = 50, .scaling_factor = 2};
+  const Value x = input({5, 6});
+  Model model(x, GroupQueryAttention{4, 2, 1, {.use_bias = false, .rotary = rotary}}(x));
+  const auto heads = [&](const char* name, std::int64_t count) {
+    return reshape(Dense{4 * count, {.use_bias = false, .name = name}}(x), {5, count, 4});
+  };
+  const Value q = RotaryEmbedding{rotary}(heads("query_dense", 2));
+  const Value k = reshape(RotaryEmbedding{rotary}(heads("key_dense", 1)), {5, 4});
+  const Value v = reshape(heads("value_dense", 1), {5, 4});
+  const Value shares = softmax(einsum("qhd,kd->hqk", q, k) * 0.5F);
+  const Value mean = reshape(einsum("hqk,kd->qhd", shares, v), {5, 8});
+  Model parts(x, Dense{6, {.use_bias = false, .name = "output_dense"}}(mean));
+  std::vector<float> buffers(model.buffers().float_count()), of_parts(parts.buffers().float_count());
+  std::vector<float> parameters(model.parameters().float_count()), same(parts.parameters().float_count());
+  model.initialize(3, parameters, buffers);
+  parts.initialize(3, same, of_parts);
+  // Layers of the two models may have another order.
+  for (std::size_t to = 0; to < 4; ++to) {
+    for (std::size_t from = 0; from < 4; ++from) {
+      if (!model.parameters().entries()[from].name.ends_with("/" + parts.parameters().entries()[to].name)) continue;
+      const std::span<const float> numbers = model.parameters().view(std::span<const float>(parameters), from);
+      std::ranges::copy(numbers, parts.parameters().view(std::span<float>(same), to).begin());
+    }
+  }
+  const std::vector<float> numbers = reference::random_values(2 * 5 * 6, 4);
+  model.set_weights(parameters, buffers);
+  parts.set_weights(same, of_parts);
+
+  const Tensor found = model.predict(Tensor(Shape{2, 5, 6}, numbers));
+  const Tensor expected = parts.predict(Tensor(Shape{2, 5, 6}, numbers));
+
+  // Some dozens of roundings of numbers of the size of 1.
+  for (std::size_t i = 0; i < found.values().size(); ++i) EXPECT_NEAR(found.values()[i], expected.values()[i], 1e-5);
+}
+
+// Keys of another sequence have more steps than queries, and their own positions.
+TEST(MultiHeadAttention, TurnsASequenceThatIsShorterThanItsKeys) {
+  const Value x = input({2, 4}), memory = input({5, 4});
+  const MultiHeadAttention attention{2, 4, {.rotary = RotaryEmbeddingOptions{}}};
+  const Model model({x, memory}, {attention(x, memory)});
+
+  EXPECT_EQ(model.buffers().entries()[0].name, "multi_head_attention/rotary/cosine");
+  EXPECT_EQ(model.buffers().entries()[0].shape, (Shape{5, 2}));
+  EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
+  EXPECT_THAT(refusal([&] {
+                MultiHeadAttention{2, 3, {.rotary = RotaryEmbeddingOptions{}}}(x);
+              }),
+              HasSubstr("a width of 3 must be even"));
+  EXPECT_THAT(refusal([] { MultiHeadAttention(2, 4, {.rotary = {{.max_wavelength = 0}}}); }),
+              HasSubstr("a finite max_wavelength from 1"));
+}
+
 TEST(MultiHeadAttention, GoesThroughAFile) {
   const Value x = input({3, 4}), memory = input({5, 2}), mask = input({3, 5}, {.dtype = DType::boolean});
   const MultiHeadAttention attention{
@@ -109,6 +165,21 @@ TEST(MultiHeadAttention, GoesThroughAFile) {
 
   EXPECT_EQ(read.graph(), model.graph());
   EXPECT_EQ(read.parameters().float_count(), model.parameters().float_count());
+}
+
+// Draws and savepoints follow the order of the parameters.
+TEST(MultiHeadAttention, HasItsParametersInTheOrderOfItsFormula) {
+  const Value x = input({3, 4});
+  for (const Model& model :
+       {Model(x, MultiHeadAttention{2, 4, {.use_bias = false, .name = "a"}}(x)),
+        Model(x,
+              GroupQueryAttention{4, 2, 1, {.use_bias = false, .rotary = RotaryEmbeddingOptions{}, .name = "a"}}(x))}) {
+    std::vector<std::string> names;
+    for (const ArenaEntry& entry : model.parameters().entries()) names.push_back(entry.name);
+
+    EXPECT_THAT(names, testing::ElementsAre("a/query_dense/kernel", "a/key_dense/kernel", "a/value_dense/kernel",
+                                            "a/output_dense/kernel"));
+  }
 }
 
 // GPT-2 begins with smaller numbers there.

@@ -10,7 +10,7 @@ static std::string refuse_below_one(const std::string& text) {
   return text.empty() || text.front() == '-' || text == "0" ? "needs a number from 1 on, not " + text : "";
 }
 
-// Found out before training, and not at its end. The file stays as it is.
+// Found out before training, and not at its end. An empty file is there until then, if there was none.
 static std::string refuse_unwritable(const std::string& path) {
   return std::ofstream(path, std::ios::app) ? "" : "cannot be written: " + path;
 }

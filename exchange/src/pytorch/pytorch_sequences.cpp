@@ -70,7 +70,8 @@ class RecurrentMove {
       refuse_layer(layer_, "has an activation that PyTorch's recurrent modules do not have");
     }
     if (flag_member(layer_.config, "go_backwards", false)) {
-      refuse_layer(layer_, "goes backwards, which PyTorch's recurrent modules do only beside a forward direction");
+      refuse_layer(layer_,
+                   "goes backwards, which PyTorch's recurrent modules do only together with a forward direction");
     }
     if (!flag_member(layer_.config, "reset_after", true)) {
       refuse_layer(layer_, "has reset_after = false, and PyTorch has no such GRU");

@@ -100,7 +100,7 @@ void HangDetector::observe(std::span<const Heartbeat> heartbeats, Duration elaps
 
 // The first step of a process takes longer than the others, so it is not recorded. Where many short steps came before
 // the first look at one of them, their average with the first one is: it is too long and not too short, and a hang in
-// the steps that follow would else be noticed after minutes.
+// the steps that follow would otherwise be noticed after minutes.
 void HangDetector::record_steps(const Heartbeat& last, const Heartbeat& now) {
   if (now.steps <= last.steps || now.step_time < last.step_time) return;
   const std::uint64_t steps = now.steps - last.steps;

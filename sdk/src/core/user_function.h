@@ -24,9 +24,9 @@ class FailedFunction : public Error {
 };
 
 // Within the handler of an exception of a function of `stage`, "map()", that the application called `name`, which may
-// be empty. An Error becomes a FailedFunction of the same code. What is no Error stays none, as skip_bad() and the
-// watchdog tell the two apart, and becomes a std::runtime_error. Both are nested: std::rethrow_if_nested() throws what
-// the function threw.
+// be empty. An Error becomes a FailedFunction of the same code. Another exception does not become an Error, as
+// skip_bad() and the watchdog tell the two apart, and becomes a std::runtime_error. Both are nested:
+// std::rethrow_if_nested() throws what the function threw.
 [[noreturn]] void rethrow_for_sample(const std::string& sample, const char* stage, const std::string& name);
 
 // Returns what `call` returns. `sample` gives the name of the sample, and is called after a failure alone.

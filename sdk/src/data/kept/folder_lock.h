@@ -34,7 +34,7 @@ class FolderLock {
 inline constexpr std::chrono::seconds kFileWait(60);
 
 // A lock of the folder in which a file is to be made, or null if the file is there. Look for the file again then: the
-// process that had the lock has mostly made it. After `wait` the caller makes it beside the other process.
+// process that had the lock has mostly made it. After `wait` the caller makes it as well.
 std::unique_ptr<FolderLock> lock_unless_there(FileSystem& files, const std::string& path,
                                               std::chrono::milliseconds wait = kFileWait);
 

@@ -90,6 +90,21 @@ INSTANTIATE_TEST_SUITE_P(Examples, MirroredExamples,
                                          "two_towers"),
                          [](const auto& example) { return example.param; });
 
+// Before anything is trained.
+TEST(Examples, RefuseOptionsThatTheyCannotMeet) {
+  const TemporaryFolder folder;
+  const auto output_of = [&](const std::string& option, const std::string& value) {
+    const ProgramResult result = run_program(built_program("text"), {"--run-dir", folder / "run", option, value});
+    EXPECT_NE(result.exit_code, 0);
+    return result.output;
+  };
+
+  EXPECT_NE(output_of("--report", folder / "nowhere/report").find("cannot be written"), std::string::npos);
+  EXPECT_NE(output_of("--steps", "0").find("needs a number from 1 on, not 0"), std::string::npos);
+  EXPECT_NE(output_of("--batch", "-3").find("needs a number from 1 on, not -3"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
 // On a text of its own; the next test has a real one. What the models write is a function of the weights.
 class TextExamples : public testing::TestWithParam<std::string> {};
 

@@ -46,6 +46,14 @@ void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptio
                           loss, *options.ignore_class));
 }
 
+void check_ignored_class(const std::string& what, std::optional<std::int64_t> ignore_class) {
+  // Targets are compared as f32, in which larger numbers are not exact.
+  constexpr std::int64_t kExact = std::int64_t{1} << 24;
+  if (!ignore_class || (*ignore_class >= -kExact && *ignore_class <= kExact)) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} was given .ignore_class = {}; it is a number from -2^24 to 2^24", what, *ignore_class));
+}
+
 std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options) {
   // Without smoothing the text is that of savepoints which know none. A check changes none of the numbers, so a run may
   // resume with another choice of it.

@@ -1,7 +1,8 @@
 #pragma once
 
-// Which last layers of a model the cross-entropies accept.
+// Which last layers of a model and which options the cross-entropies accept.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
 
 // Throws Error{invalid_argument} for ignore_class and positions_at_once, which only class numbers have.
 void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options);
+
+// Throws Error{invalid_argument} for an ignored class that floats do not hold exactly. `what` is a loss or a metric.
+void check_ignored_class(const std::string& what, std::optional<std::int64_t> ignore_class);
 
 // {"kind":KIND,"from_logits":...}, then smoothing, ignored class and positions at once if there are any.
 std::string crossentropy_configuration(const std::string& kind, const CrossentropyOptions& options);

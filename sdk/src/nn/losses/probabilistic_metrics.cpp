@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/json_object.h"
+#include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/loss_values.h"
 #include "nn/losses/softmax_row.h"
 
@@ -20,7 +21,8 @@ std::string checked_options(std::string_view what, const CrossentropyMetricOptio
       .members();
 }
 
-std::string logits_option(const SparseCrossentropyMetricOptions& options) {
+std::string checked_options(const std::string& what, const SparseCrossentropyMetricOptions& options) {
+  check_ignored_class(what, options.ignore_class);
   JsonObject object;
   object.boolean("from_logits", options.from_logits);
   if (options.ignore_class) object.integer("ignore_class", *options.ignore_class);
@@ -75,7 +77,9 @@ std::vector<Value> CategoricalCrossentropy::sums(const Value& outputs, const Val
 }
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(const SparseCrossentropyMetricOptions& options)
-    : BuiltInMetric("sparse_categorical_crossentropy", options.name, logits_option(options)), options_(options) {}
+    : BuiltInMetric("sparse_categorical_crossentropy", options.name,
+                    checked_options("sparse_categorical_crossentropy", options)),
+      options_(options) {}
 
 std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
   return sparse_sums(name(), outputs, targets, options_);
@@ -90,7 +94,7 @@ std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) co
 }
 
 Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
-    : BuiltInMetric("perplexity", options.name, logits_option(options)), options_(options) {}
+    : BuiltInMetric("perplexity", options.name, checked_options("perplexity", options)), options_(options) {}
 
 std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {
   return sparse_sums(name(), outputs, targets, options_);

@@ -72,15 +72,7 @@ double evaluate_labelled_probabilities(std::span<const float> row, std::size_t l
 }  // namespace
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyOptions options) : options_(options) {
-  // Targets are compared as f32, in which larger numbers are not exact.
-  constexpr std::int64_t kExact = std::int64_t{1} << 24;
-  if (options.ignore_class && (*options.ignore_class < -kExact || *options.ignore_class > kExact)) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("sparse_categorical_crossentropy was given .ignore_class = {}; it is a number from -2^24 to "
-                    "2^24",
-                    *options.ignore_class));
-  }
+  check_ignored_class("sparse_categorical_crossentropy", options.ignore_class);
   if (options.positions_at_once < 0 || (options.positions_at_once > 0 && !options.from_logits)) {
     throw Error(
         ErrorCode::invalid_argument,

@@ -439,6 +439,11 @@ TEST(KerasLayerReader, RefusesOptionsThatHoldfastLacks) {
   }
 }
 
+TEST(KerasLayerReader, SaysHowMasksAreGivenInstead) {
+  EXPECT_THAT(error_of([] { steps_of("Embedding", R"({"input_dim": 3, "output_dim": 2, "mask_zero": true})"); }),
+              HasSubstr("recurrent layers take with takes_mask"));
+}
+
 // A later Keras may have it, an older one had it, or somebody's class has the name of one of Keras's.
 TEST(KerasLayerReader, RefusesOptionsThatNobodyKnows) {
   const std::vector<std::pair<const char*, const char*>> cases = {

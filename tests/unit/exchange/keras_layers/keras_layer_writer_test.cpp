@@ -127,6 +127,7 @@ TEST(KerasLayerWriter, RefusesWhatKerasDoesNotHaveByName) {
       {"GaussianNoise", R"({"stddev": 2})"},
       {"Dot", R"({"axes": [0]})"},
       {"Softmax", "{}"},
+      {"MultiHeadAttention", R"({"num_heads": 2, "key_dim": 4, "value_dim": 4, "rotary_max_wavelength": 10000})"},
   };
   for (const auto& [kind, config] : cases) {
     const std::string error = error_of([&, kind = kind, config = config] { written(kind, config); });

@@ -123,6 +123,8 @@ TEST(LossesOfValues, RefuseOptionsOutOfRange) {
                 HasSubstr("it is a number from -2^24 to 2^24"));
   }
   EXPECT_NO_THROW(SparseCategoricalCrossentropy({.ignore_class = -kExact}));
+  EXPECT_THAT(sentence_thrown_by([&] { metrics::Perplexity({.ignore_class = kExact + 1}); }),
+              HasSubstr("perplexity was given .ignore_class = 16777217"));
 }
 
 TEST(MetricsOfValues, RefuseOptionsOutOfRange) {

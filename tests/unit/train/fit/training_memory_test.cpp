@@ -3,6 +3,7 @@
 
 #include "holdfast/train/training_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -13,7 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <optional>
-#include <thread>
+#include <sstream>
 
 #include "holdfast/holdfast.h"
 #include "support/sanitizer.h"
@@ -30,29 +31,59 @@ std::size_t status_of_process(const std::string& name) {
   return 0;
 }
 
-// What `work` adds to the resident memory at most, after `warm_up` has run.
-std::size_t growth_of_child(const std::function<void()>& warm_up, const std::function<void()>& work) {
+// A measurement is made by a process that is started for it alone. One that is only forked has the arenas of all tests
+// before this one, and what they left resident there serves a part of the work.
+constexpr const char* kMeasurement = "HOLDFAST_TEST_MEASUREMENT";  // its line in this file, and where it is written
+
+struct AskedMeasurement {
+  int line = 0;
+  int written_to = 0;
+};
+
+std::optional<AskedMeasurement> asked_measurement() {
+  const char* text = std::getenv(kMeasurement);
+  if (text == nullptr) return std::nullopt;
+  AskedMeasurement asked;
+  std::istringstream(text) >> asked.line >> asked.written_to;
+  return asked;
+}
+
+[[noreturn]] void begin_this_test_anew(const AskedMeasurement& asked) {
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  const std::string filter = std::string("--gtest_filter=") + test.test_suite_name() + "." + test.name();
+  ::setenv(kMeasurement, (std::to_string(asked.line) + " " + std::to_string(asked.written_to)).c_str(), 1);
+  for (const char* name : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX", "GTEST_OUTPUT"}) ::unsetenv(name);
+  ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  ::execl("/proc/self/exe", "unit_train", filter.c_str(), nullptr);
+  ::_exit(1);
+}
+
+[[noreturn]] void write_growth(const std::function<void()>& warm_up, const std::function<void()>& work,
+                               int written_to) {
+  // Large arrays come from the kernel and go back to it: those of the warm-up shall not serve the work.
+  ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  // A page of 2 MiB is resident as a whole, and whether there is one depends on what else runs.
+  ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+  warm_up();
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+  const std::size_t before = status_of_process("VmRSS");
+  work();
+  const std::size_t growth = status_of_process("VmHWM") - before;
+  ::_exit(::write(written_to, &growth, sizeof growth) == sizeof growth ? 0 : 1);
+}
+
+// What `work` adds to the resident memory at most, after `warm_up` has run. `line` says which measurement of
+// the test this is; 0 in the process that was started for another one.
+std::size_t growth_of_process(int line, const std::function<void()>& warm_up, const std::function<void()>& work) {
+  if (const auto asked = asked_measurement()) {
+    if (asked->line == line) write_growth(warm_up, work, asked->written_to);
+    return 0;
+  }
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);
   const pid_t child = ::fork();
-  if (child == 0) {
-    // On a thread of its own: OpenMP's threads of the parent are not copied.
-    std::thread([&] {
-      // Large arrays come from the kernel and go back to it. By default freed ones stay resident in the arena that this
-      // thread happens to take, and those of the warm-up would serve the work.
-      ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-      // A page of 2 MiB is resident as a whole, and whether there is one depends on what else runs.
-      ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-      warm_up();
-      ::malloc_trim(0);
-      std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
-      const std::size_t before = status_of_process("VmRSS");
-      work();
-      const std::size_t growth = status_of_process("VmHWM") - before;
-      if (::write(ends[1], &growth, sizeof growth) != sizeof growth) ::_exit(1);
-    }).join();
-    ::_exit(0);
-  }
+  if (child == 0) begin_this_test_anew({.line = line, .written_to = ends[1]});
   ::close(ends[1]);
   std::size_t growth = 0;
   EXPECT_EQ(::read(ends[0], &growth, sizeof growth), static_cast<ssize_t>(sizeof growth));
@@ -91,7 +122,7 @@ Dataset batches_for_fit(const TrainedKind& kind, const MeasuredFit& training) {
   return training.prefetch > 0 ? data.prefetch(training.prefetch) : data;
 }
 
-void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& training) {
+void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& training, int line = __builtin_LINE()) {
   if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer takes memory of its own";
   const Dataset data = batches_for_fit(kind, training);
   const Dataset few = batches_for_fit(kind, {.batch = training.shards, .prefetch = training.prefetch});
@@ -100,8 +131,9 @@ void expect_planned_as_measured(const TrainedKind& kind, const MeasuredFit& trai
     Trainer trainer(replica, kind.model, *kind.optimizer, kind.losses, kind.metrics);
     trainer.fit(batches, {.steps_per_epoch = 2, .accumulate = accumulate, .callbacks = std::move(callbacks)});
   };
-  const std::size_t measured =
-      growth_of_child([&] { train(few, 1, {}); }, [&] { train(data, training.accumulate, training.callbacks); });
+  const std::size_t measured = growth_of_process(
+      line, [&] { train(few, 1, {}); }, [&] { train(data, training.accumulate, training.callbacks); });
+  if (measured == 0) return;  // it belongs to another process, or has failed
   const TrainingMemory plan = training_memory(
       Replica::alone({.shards = training.shards}), kind.model, *kind.optimizer, kind.losses, data,
       {.accumulate = training.accumulate, .keeps_weights = !training.callbacks.empty(), .metrics = kind.metrics});

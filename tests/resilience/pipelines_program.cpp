@@ -320,13 +320,15 @@ Model model_of(const Pipeline& data) {
   return Model{start, Dense{data.classes}(Dropout{0.1F}(BatchNormalization{}(hidden)))};
 }
 
-// Counts the steps, in a state that outlives deaths.
+// Counts the steps before and after each, in a state that outlives deaths.
 LambdaCallback counter() {
-  return LambdaCallback{{.name = "counter",
-                         .state = CallbackState{{"steps", std::int64_t{0}}},
-                         .on_step_end = [](CallbackState& state, TrainingContext&, const Logs&) {
-                           state["steps"] = std::get<std::int64_t>(state["steps"]) + 1;
-                         }}};
+  return LambdaCallback{
+      {.name = "counter",
+       .state = CallbackState{{"begun", std::int64_t{0}}, {"steps", std::int64_t{0}}},
+       .on_step_begin = [](CallbackState& state,
+                           TrainingContext&) { state["begun"] = std::get<std::int64_t>(state["begun"]) + 1; },
+       .on_step_end = [](CallbackState& state, TrainingContext&,
+                         const Logs&) { state["steps"] = std::get<std::int64_t>(state["steps"]) + 1; }}};
 }
 
 // A clock that goes on by a second with each step, so that times are a function of the steps. A Timer has it first.

@@ -2,10 +2,13 @@
 
 #include "holdfast/train/early_stopping.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <optional>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "train/state/monitor.h"
 
 namespace holdfast {
@@ -60,6 +63,9 @@ void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
     if (!options_.baseline || improves_on(*options_.baseline)) epochs_without_improvement_ = 0;
   } else if (epochs_without_improvement_ >= options_.patience && context.epoch() > 0) {
     context.stop_training();
+    if (!context.is_primary()) return;
+    log(LogLevel::info, fmt::format("epoch {}: {} has not improved for {} epochs, so fit() ends", context.epoch(),
+                                    options_.monitor, epochs_without_improvement_));
   }
 }
 

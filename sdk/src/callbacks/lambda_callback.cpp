@@ -14,11 +14,15 @@ void LambdaCallback::on_fit_begin(TrainingContext& context) {
   options_.on_fit_begin(state_, context);
 }
 
+// A function that was left out does nothing, so none of these calls needs a check.
 void LambdaCallback::on_epoch_begin(TrainingContext& context) {
   options_.on_epoch_begin(state_, context);
 }
 
-// A function that was left out does nothing, so none of these calls needs a check.
+void LambdaCallback::on_step_begin(TrainingContext& context) {
+  options_.on_step_begin(state_, context);
+}
+
 void LambdaCallback::on_step_end(TrainingContext& context, const Logs& logs) {
   options_.on_step_end(state_, context, logs);
 }

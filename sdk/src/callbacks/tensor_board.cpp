@@ -100,6 +100,14 @@ Tensor picture_of(const WeightArray& array, const PictureSize& size) {
   return picture;
 }
 
+// Empty where nothing has passed: no step, or less time than the clock shows. A rollback goes back in steps.
+template <typename Moment>
+std::optional<double> steps_per_second(const Moment& from, const Moment& to) {
+  const double seconds = std::chrono::duration<double>(to.time - from.time).count();
+  if (to.step <= from.step || seconds <= 0) return std::nullopt;
+  return static_cast<double>(to.step - from.step) / seconds;
+}
+
 bool is_due(std::int64_t count, std::int64_t every) {
   return every > 0 && count % every == 0;
 }
@@ -114,6 +122,7 @@ TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(option
   // A replica is ahead of another by a step at most, and some replicas may die one after another.
   constexpr std::size_t kRecentSteps = 16;
   if (options_.scalars_every_steps > 0) steps_ = std::make_unique<RecentEvents>(kRecentSteps);
+  if (options_.steps_per_second) speed_ = std::make_unique<RecentEvents>(1);
   if (options_.histograms_every_epochs > 0 || options_.images_every_epochs > 0) {
     weights_ = std::make_unique<RecentEvents>(1);
   }
@@ -125,6 +134,7 @@ TensorBoard::TensorBoard(TensorBoard&&) noexcept = default;
 CallbackState TensorBoard::state() const {
   CallbackState state;
   if (steps_) state["steps"] = steps_->state();
+  if (speed_) state["speed"] = speed_->state();
   if (weights_) state["weights"] = weights_->state();
   if (added_) state["added"] = added_->state();
   return state;
@@ -138,35 +148,71 @@ void TensorBoard::restore(const CallbackState& state) {
     events->restore(found == state.end() ? std::string() : std::get<std::string>(found->second));
   };
   restore_part("steps", steps_);
+  restore_part("speed", speed_);
   restore_part("weights", weights_);
   restore_part("added", added_);
 }
 
-void TensorBoard::on_fit_begin(TrainingContext& context) {
-  for (RecentEvents* const events : {steps_.get(), weights_.get(), added_.get()}) {
-    if (events != nullptr) events->clear();
+std::vector<RecentEvents*> TensorBoard::recent_events() const {
+  std::vector<RecentEvents*> all;
+  for (RecentEvents* const events : {steps_.get(), speed_.get(), weights_.get(), added_.get()}) {
+    if (events != nullptr) all.push_back(events);
   }
+  return all;
+}
+
+void TensorBoard::on_fit_begin(TrainingContext& context) {
+  for (RecentEvents* const events : recent_events()) events->clear();
   EpochRecord::on_fit_begin(context);
+}
+
+TensorBoard::Moment TensorBoard::present(const TrainingContext& context) const {
+  return {.time = options_.now(), .step = context.step()};
+}
+
+void TensorBoard::on_epoch_begin(TrainingContext& context) {
+  if (!options_.steps_per_second) return;
+  epoch_begun_ = present(context);
+  if (!last_point_) last_point_ = epoch_begun_;
 }
 
 void TensorBoard::on_step_end(TrainingContext& context, const Logs& logs) {
   const bool is_point = is_due(context.step(), options_.scalars_every_steps);
-  if (is_point) {
-    TensorBoardPoints points;
-    for (const auto& [name, value] : logs) points.scalar("batch_" + name, value);
-    steps_->add(context.step(), points.summary());
-  }
+  if (is_point) add_step(context, logs);
+  // A process that came into the middle of an epoch counts from its first step, whose beginning it does not know.
+  if (options_.steps_per_second && !epoch_begun_) epoch_begun_ = last_point_ = present(context);
   // Another rank writes. What the folder shows must be read again if this rank takes over.
   if (!writes(context)) {
-    for (RecentEvents* const events : {steps_.get(), weights_.get(), added_.get()}) {
-      if (events != nullptr) events->forget_shown();
-    }
+    for (RecentEvents* const events : recent_events()) events->forget_shown();
   }
   if (is_point && writes(context)) try_to_write(context, context.history());
   EpochRecord::on_step_end(context, logs);
 }
 
+void TensorBoard::add_step(const TrainingContext& context, const Logs& logs) {
+  TensorBoardPoints points;
+  for (const auto& [name, value] : logs) points.scalar("batch_" + name, value);
+  if (options_.steps_per_second) {
+    const Moment now = present(context);
+    if (const auto rate = last_point_ ? steps_per_second(*last_point_, now) : std::nullopt) {
+      points.scalar("batch_steps_per_second", *rate);
+    }
+    last_point_ = now;
+  }
+  steps_->add(context.step(), points.summary());
+}
+
+// On each rank, of its own clock: another one may take over before the point is in its file.
+void TensorBoard::add_speed(const TrainingContext& context) {
+  const std::optional<double> rate = epoch_begun_ ? steps_per_second(*epoch_begun_, present(context)) : std::nullopt;
+  if (!rate) return;
+  TensorBoardPoints points;
+  points.scalar("epoch_steps_per_second", *rate);
+  speed_->add(context.epoch(), points.summary());
+}
+
 void TensorBoard::on_epoch_end(TrainingContext& context, const Logs& logs) {
+  if (speed_) add_speed(context);
   if (weights_) add_weights(context);
   if (options_.add) {
     TensorBoardPoints points;
@@ -214,6 +260,7 @@ void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>&
   validation_->bring_to(files, points_of(epochs, true));
   const std::int64_t last_epoch = static_cast<std::int64_t>(epochs.size()) - 1;
   if (steps_) steps_->write(files, directory + "/steps", context.step());
+  if (speed_) speed_->write(files, directory + "/speed", last_epoch);
   if (weights_) weights_->write(files, directory + "/weights", last_epoch);
   if (added_) added_->write(files, directory + "/added", last_epoch);
   if (options_.write_graph) write_graph(context, directory);

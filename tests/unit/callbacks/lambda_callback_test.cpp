@@ -15,17 +15,19 @@ using testing::ElementsAre;
 TEST(LambdaCallback, CallsTheFunctionsThatItHas) {
   std::vector<std::string> calls;
   LambdaCallback callback({.on_fit_begin = [&](TrainingContext&) { calls.push_back("fit"); },
+                           .on_step_begin = [&](TrainingContext&) { calls.push_back("begun"); },
                            .on_step_end = [&](TrainingContext&, const Logs&) { calls.push_back("step"); },
                            .on_fit_end = [&](TrainingContext&, const Logs&) { calls.push_back("end"); }});
   PlayedContext context;
 
   callback.on_fit_begin(context);
   callback.on_epoch_begin(context);
+  callback.on_step_begin(context);
   callback.on_step_end(context, {});
   callback.on_epoch_end(context, {});
   callback.on_fit_end(context, {});
 
-  EXPECT_THAT(calls, ElementsAre("fit", "step", "end"));
+  EXPECT_THAT(calls, ElementsAre("fit", "begun", "step", "end"));
 }
 
 LambdaCallback counting() {

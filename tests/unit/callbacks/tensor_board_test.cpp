@@ -287,6 +287,85 @@ TEST(TensorBoard, TakesBackStepsAfterTheStateThatTheRunGoesBackTo) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{2, 4, 6}));
 }
 
+namespace {
+
+// A board whose clock the test sets.
+struct TimedBoard : Board {
+  TensorBoard timed(std::int64_t scalars_every_steps = 0) {
+    return TensorBoard(
+        {.directory = "/logs", .scalars_every_steps = scalars_every_steps, .steps_per_second = true, .now = [this] {
+           return std::chrono::steady_clock::time_point(time);
+         }});
+  }
+  void make_steps(TensorBoard& callback, int steps, std::chrono::milliseconds each) {
+    for (int step = 0; step < steps; ++step) {
+      time += each;
+      ++training.context.step_number;
+      training.end_step(callback);
+    }
+  }
+  EventPoints speeds() { return shown_points(files, "/logs/speed"); }
+
+  std::chrono::milliseconds time{1000};
+};
+
+std::string speed_of_epoch(float rate) {
+  return scalar_summary({{"epoch_steps_per_second", rate}});
+}
+
+}  // namespace
+
+TEST(TensorBoard, ShowsTheStepsASecondOfEachEpoch) {
+  TimedBoard board;
+  TensorBoard callback = board.timed(2);
+  board.training.begin(callback);
+  for (const auto each : {std::chrono::milliseconds(100), std::chrono::milliseconds(250)}) {
+    callback.on_epoch_begin(board.training.context);
+    board.make_steps(callback, 4, each);
+    board.training.end_epoch(callback, {{"loss", 1}});
+    ++board.training.context.epoch_number;
+  }
+
+  EXPECT_EQ(board.speeds(), (EventPoints{{0, speed_of_epoch(10)}, {1, speed_of_epoch(4)}}));
+  const EventPoints steps = shown_points(board.files, "/logs/steps");
+  EXPECT_EQ(steps.at(4), scalar_summary({{"batch_loss", 7}, {"batch_steps_per_second", 10}}));
+  EXPECT_EQ(steps.at(6), scalar_summary({{"batch_loss", 7}, {"batch_steps_per_second", 4}}));
+}
+
+// It does not know when the epoch began, nor when its own first step did.
+TEST(TensorBoard, CountsFromTheFirstStepOfAProcessThatCameIntoAnEpoch) {
+  TimedBoard board;
+  TensorBoard dead = board.timed();
+  board.training.begin(dead);
+  dead.on_epoch_begin(board.training.context);
+  board.make_steps(dead, 3, std::chrono::milliseconds(100));
+  TensorBoard newcomer = board.timed();
+  newcomer.restore(dead.state());
+  board.time += std::chrono::hours(1);
+
+  board.make_steps(newcomer, 3, std::chrono::milliseconds(500));
+  board.training.end_epoch(newcomer, {{"loss", 1}});
+
+  EXPECT_EQ(board.speeds(), (EventPoints{{0, speed_of_epoch(2)}}));
+}
+
+TEST(TensorBoard, WritesTheSpeedThatADeadPrimaryRankDidNotWrite) {
+  TimedBoard board;
+  TensorBoard survivor = board.timed();
+  board.training.begin(survivor);
+  board.training.context.rank_number = 1;
+  survivor.on_epoch_begin(board.training.context);
+  board.make_steps(survivor, 2, std::chrono::milliseconds(500));
+  board.training.end_epoch(survivor, {{"loss", 1}});
+  board.training.context.rank_number = 0;
+  TensorBoard newcomer = board.timed();
+  newcomer.restore(survivor.state());
+
+  board.training.end_step(newcomer);
+
+  EXPECT_EQ(board.speeds(), (EventPoints{{0, speed_of_epoch(2)}}));
+}
+
 // A table of very many rows and two columns has few pixels, and PNG has no such picture. It ended fit().
 TEST(TensorBoard, LeavesOutPicturesThatAreTooLargeAndNamesThemOnce) {
   Board board;

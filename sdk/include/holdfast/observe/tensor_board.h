@@ -14,6 +14,7 @@
 // What is asked for besides is in folders of its own, likewise each point once:
 //
 //   TensorBoard{{.scalars_every_steps = 100,      // DIRECTORY/steps: "batch_loss", ..., by step of the run
+//                .steps_per_second = true,        // DIRECTORY/speed: "epoch_steps_per_second", by epoch
 //                .histograms_every_epochs = 1,    // DIRECTORY/weights: "dense/kernel/histogram", by epoch
 //                .add = [&](TrainingContext& context, TensorBoardPoints& points) {   // DIRECTORY/added, by epoch
 //                  points.text("note", "epoch **" + std::to_string(context.epoch()) + "**");
@@ -23,9 +24,11 @@
 // The last points of these are part of the training state, so that a replica that takes over writes what the
 // one before it could not: savepoints have them in base64.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,8 +73,14 @@ struct TensorBoardOptions {
   std::int64_t images_every_epochs = 0;
   // The layers of the model and what they take from each other, in DIRECTORY/graph, once.
   bool write_graph = false;
+  // How many steps a second the epochs made, validation and callbacks included, and with scalars_every_steps also
+  // "batch_steps_per_second" since the point before. Times of this machine and this day: savepoints hold the last ones,
+  // so those of two equal runs differ in these numbers. After a failure an epoch counts from there on.
+  bool steps_per_second = false;
   // Called at the end of each epoch on every rank, and must add the same everywhere.
   std::function<void(TrainingContext& context, TensorBoardPoints& points)> add{};
+  // The clock of steps_per_second; for tests.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 class EventSeries;
@@ -86,15 +95,27 @@ class TensorBoard final : public EpochRecord {
   TensorBoard(TensorBoard&&) noexcept;
 
   std::string name() const override { return "tensor_board/" + options_.directory; }
-  // The last points by step, of weights and of `add`, as far as there are any.
+  // The last points by step, of weights, of speed and of `add`, as far as there are any.
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
   void on_fit_begin(TrainingContext& context) override;
+  void on_epoch_begin(TrainingContext& context) override;
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
 
  private:
+  // When this process was at a step of the run.
+  struct Moment {
+    std::chrono::steady_clock::time_point time;
+    std::int64_t step = 0;
+  };
+
   void write(const TrainingContext& context, const std::vector<Logs>& epochs) override;
+  // All points that the history does not give; null where nothing asks for them.
+  std::vector<RecentEvents*> recent_events() const;
+  Moment present(const TrainingContext& context) const;
+  void add_step(const TrainingContext& context, const Logs& logs);
+  void add_speed(const TrainingContext& context);
   void add_weights(const TrainingContext& context);
   void write_graph(const TrainingContext& context, const std::string& directory) const;
 
@@ -104,8 +125,11 @@ class TensorBoard final : public EpochRecord {
   std::unique_ptr<EventSeries> validation_;
   // Points that the history does not give; null where nothing asks for them.
   std::unique_ptr<RecentEvents> steps_;
+  std::unique_ptr<RecentEvents> speed_;
   std::unique_ptr<RecentEvents> weights_;
   std::unique_ptr<RecentEvents> added_;
+  std::optional<Moment> epoch_begun_;   // or where this process came into the epoch
+  std::optional<Moment> last_point_;    // by step
   bool has_told_large_arrays_ = false;  // which have no picture
 };
 

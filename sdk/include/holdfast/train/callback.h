@@ -129,7 +129,8 @@ class TrainingContext {
   // savepoint of fit() has these weights, and the metrics of their epoch. Without a copy it does nothing.
   virtual void restore_kept_weights();
 
-  // Makes fit() return after the calls of the current epoch or step.
+  // Makes fit() return after the calls of the current epoch or step. From on_epoch_begin() or
+  // on_step_begin() it returns after the step that follows.
   virtual void stop_training() = 0;
   // Makes fit() return after the calls of the next step, on all ranks. For what only one rank may know, such
   // as a time: any rank may call it alone.
@@ -151,7 +152,7 @@ class TrainingContext {
 
 // The calls of one fit(), in order:
 //
-//   on_fit_begin  (on_epoch_begin  (on_step_end)*  on_epoch_end)*  on_fit_end
+//   on_fit_begin  (on_epoch_begin  (on_step_begin  on_step_end)*  on_epoch_end)*  on_fit_end
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -180,6 +181,9 @@ class Callback {
   virtual void on_fit_begin(TrainingContext&) {}
   // Called before the first step of an epoch.
   virtual void on_epoch_begin(TrainingContext&) {}
+  // Called before a step, which uses the learning rate that is set here. A state between two steps includes
+  // this call for the second of them: a run that goes on from there begins with the step itself.
+  virtual void on_step_begin(TrainingContext&) {}
   // `logs` holds the means over the steps of this epoch so far.
   virtual void on_step_end(TrainingContext&, const Logs&) {}
   // `logs` holds the means of the epoch, validation included if is_validated().

@@ -58,6 +58,7 @@ struct LambdaCallbackOptions {
 
   LambdaFunction<TrainingContext&> on_fit_begin{};               // see Callback::on_fit_begin()
   LambdaFunction<TrainingContext&> on_epoch_begin{};             // see Callback::on_epoch_begin()
+  LambdaFunction<TrainingContext&> on_step_begin{};              // see Callback::on_step_begin()
   LambdaFunction<TrainingContext&, const Logs&> on_step_end{};   // see Callback::on_step_end()
   LambdaFunction<TrainingContext&, const Logs&> on_epoch_end{};  // see Callback::on_epoch_end()
   LambdaFunction<TrainingContext&, const Logs&> on_fit_end{};    // see Callback::on_fit_end()
@@ -74,6 +75,7 @@ class LambdaCallback final : public Callback {
   // The state of each fit() begins as the options say.
   void on_fit_begin(TrainingContext& context) override;
   void on_epoch_begin(TrainingContext& context) override;
+  void on_step_begin(TrainingContext& context) override;
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
   void on_fit_end(TrainingContext& context, const Logs& logs) override;

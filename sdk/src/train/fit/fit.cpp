@@ -44,6 +44,16 @@ void FitCourse::begin_epoch() {
   training_.state.stage = FitStage::in_epoch;
   training_.enter(TrainingPhase::callbacks);
   for (const CallbackHandle& callback : options_.callbacks) callback->on_epoch_begin(*context_);
+  begin_step();
+}
+
+// Long before the step: with the other calls that come between two steps. So a state between them includes these calls,
+// and needs no sign of whether the next step has begun.
+void FitCourse::begin_step() {
+  training_.enter(TrainingPhase::callbacks);
+  context_->set_begins_step(true);
+  for (const CallbackHandle& callback : options_.callbacks) callback->on_step_begin(*context_);
+  context_->set_begins_step(false);
 }
 
 // A step of several batches computes as many shards of each, in place of one.
@@ -120,7 +130,7 @@ Logs FitCourse::end_step() {
   Logs logs = means_of_epoch();
   training_.runner->reach(FaultPoint::callback, training_.state.step - 1);
   training_.enter(TrainingPhase::callbacks);
-  // A callback asked for the end at the beginning of the epoch, when no step had been made that it could end after.
+  // A callback asked for the end before the step, which it could only end after.
   if (training_.state.stage == FitStage::last_step) training_.state.stage = FitStage::ending;
   // Some rank asked for the end with this step, and all ranks have learned it from the sums.
   if (std::exchange(session_.asked_.end, false)) context_->stop_training();

@@ -47,13 +47,16 @@ class FitContext final : public TrainingContext {
     return training_.trainable.best_of(log.starts_with("val_") ? log.substr(4) : log);
   }
 
-  // After on_epoch_begin() there is one more step; after any other call fit() ends at once. A fit() that is ending
-  // already is not changed.
+  // After on_epoch_begin() and on_step_begin() there is one more step; after any other call fit() ends at once. A fit()
+  // that is ending already is not changed.
   void stop_training() override {
     FitStage& stage = training_.state.stage;
     if (stage == FitStage::before_epoch) stage = FitStage::ending;
-    if (stage == FitStage::in_epoch) stage = training_.state.batch == 0 ? FitStage::last_step : FitStage::ending;
+    const bool is_before_step = begins_step_ || training_.state.batch == 0;
+    if (stage == FitStage::in_epoch) stage = is_before_step ? FitStage::last_step : FitStage::ending;
   }
+  // True during the calls of on_step_begin().
+  void set_begins_step(bool begins_step) { begins_step_ = begins_step; }
 
   std::optional<float> learning_rate() const override {
     const std::optional<float> set = training_.state.learning_rate;
@@ -100,6 +103,7 @@ class FitContext final : public TrainingContext {
   Training& training_;
   const std::size_t call_;
   const EpochPlan& plan_;
+  bool begins_step_ = false;
   std::vector<PendingSave> pending_;
 };
 

@@ -282,6 +282,7 @@ void FitCourse::finish_step() {
     end_fit();
   }
   if (record().is_finished) return;
+  if (training_.state.stage == FitStage::in_epoch) begin_step();
   // After all callbacks of this moment: otherwise the savepoint would hold the state of later callbacks one call late.
   session_.saver_.save(context_->take_pending());
   // The request came with the sums of the step, so every rank is here with the state of the same step.

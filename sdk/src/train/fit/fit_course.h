@@ -52,6 +52,7 @@ class FitCourse {
   // What fit() does with each step, at the beginning and end of each epoch, and at its own (fit.cpp).
   void begin_fit();
   void begin_epoch();
+  void begin_step();
   StepRunner::TrainOptions step_options(const Batch& batch) const;
   int shards_together() const;
   // The rate that a step uses in place of the optimizer's own.

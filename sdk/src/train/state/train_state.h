@@ -73,7 +73,7 @@ inline bool changes_weights(const CallRecord& call) {
 enum class FitStage {
   before_epoch,   // on_epoch_begin() is due
   in_epoch,       // on_epoch_begin() was called
-  last_step,      // on_epoch_begin() asked for the end of fit(), which comes after the first step of the epoch
+  last_step,      // on_epoch_begin() or on_step_begin() asked for the end of fit(), which comes after the next step
   ending,         // a callback asked for the end of fit(), which comes with this state
   closing,        // fit() has finished, and its savepoints may not be durable yet
   between_calls,  // no fit() is under way

@@ -150,6 +150,33 @@ TEST(EpochPlan, ShowsCallbacksTheStepsOfAnEpoch) {
   EXPECT_THAT(seen, ElementsAre(1, 2, 3, 4, 1, 2, 3, 4));
 }
 
+TEST(Fit, TellsCallbacksOfAStepBeforeItBegins) {
+  std::vector<std::string> calls;
+  const auto note = [&](const std::string& call) {
+    return [&calls, call](TrainingContext& context) { calls.push_back(call + std::to_string(context.step())); };
+  };
+  LambdaCallbackOptions told{.on_epoch_begin = note("epoch "), .on_step_begin = note("begun ")};
+  told.on_step_end = [&](TrainingContext& context, const Logs&) { note("done ")(context); };
+
+  planned_outcome({}, {.epochs = 2, .steps_per_epoch = 2, .callbacks = {LambdaCallback(told)}});
+
+  EXPECT_THAT(calls, ElementsAre("epoch 0", "begun 0", "done 1", "begun 1", "done 2", "epoch 2", "begun 2", "done 3",
+                                 "begun 3", "done 4"));
+}
+
+TEST(Fit, EndsAfterTheStepBeforeWhichACallbackAskedForIt) {
+  for (const std::int64_t step : {0, 1, 3, 4, 7}) {
+    SCOPED_TRACE(step);
+    LambdaCallbackOptions stops{.name = "stops"};
+    stops.on_step_begin = [step](TrainingContext& context) {
+      if (context.step() == step) context.stop_training();
+    };
+
+    const FitOptions options{.epochs = 2, .steps_per_epoch = 4, .callbacks = {LambdaCallback(stops)}};
+    EXPECT_EQ(planned_outcome({.replicas = 2}, options).step, step + 1);
+  }
+}
+
 TEST(Fit, ValidatesOnEachEpochOfANumber) {
   const FitOptions options{.epochs = 5, .validation = small_data(20).batch(7), .validation_every = 2};
 

@@ -28,6 +28,16 @@ CallbackHandle always_on_a_plateau() {
   return ReduceLROnPlateau({.monitor = "loss", .factor = 0.5, .patience = 1, .min_delta = 1000});
 }
 
+// The rate of a step follows from how often it was called, so a call too many or too few changes the weights.
+CallbackHandle falling_before_each_step() {
+  return LambdaCallback({.name = "falls",
+                         .state = {{"calls", std::int64_t{0}}},
+                         .on_step_begin = [](CallbackState& state, TrainingContext& context) {
+                           const std::int64_t calls = ++std::get<std::int64_t>(state.at("calls"));
+                           context.set_learning_rate(0.01F / static_cast<float>(calls));
+                         }});
+}
+
 class NoRate final : public Optimizer {
  public:
   std::string name() const override { return "no_rate"; }
@@ -87,6 +97,43 @@ TEST(LearningRateOfCallbacks, ComesBackFromASavepointWithTheSameBits) {
   const Outcome expected = outcome_with({.replicas = 2, .run_directory = undisturbed.path()}, 0);
   for (const std::int64_t step :
        std::vector<std::int64_t>{3, expected.step / 2, expected.step / 2 + 1, expected.step - 1}) {
+    for (const int replicas : {1, 3}) {
+      SCOPED_TRACE("failure at step " + std::to_string(step) + ", going on with " + std::to_string(replicas));
+      const TemporaryFolder folder;
+      EXPECT_THROW(outcome_with({.replicas = 2, .run_directory = folder.path()}, step), std::runtime_error);
+
+      expect_equal(outcome_with({.replicas = replicas, .run_directory = folder.path()}, 0), expected);
+    }
+  }
+}
+
+TEST(LearningRateOfCallbacks, IsThatOfTheStepBeforeWhichItIsSet) {
+  class OfTheStep final : public LearningRateSchedule {
+   public:
+    std::string configuration() const override { return R"({"kind":"of_the_step"})"; }
+    std::unique_ptr<LearningRateSchedule> clone() const override { return std::make_unique<OfTheStep>(*this); }
+    float rate_after(std::int64_t updates) const override { return 0.01F / static_cast<float>(updates + 1); }
+  };
+  const auto digest_with = [](const Optimizer& optimizer, const std::vector<CallbackHandle>& callbacks) {
+    return outcomes_of({}, [&](Replica& replica) { return train_with(replica, optimizer, callbacks); }).front().digest;
+  };
+
+  EXPECT_EQ(digest_with(Adam(0.5F), {falling_before_each_step()}), digest_with(Adam(LearningRate(OfTheStep())), {}));
+}
+
+TEST(LearningRateOfCallbacks, IsSetOnceForEachStepThroughFailures) {
+  const auto outcome_with = [](const ThreadRun& run, std::int64_t fail_at) {
+    return outcomes_of(run,
+                       [&](Replica& replica) {
+                         return train_small(
+                             replica,
+                             {falling_before_each_step(), ModelCheckpoint({.every_steps = 1}), FailAt(fail_at)}, 3);
+                       })
+        .front();
+  };
+  const TemporaryFolder undisturbed;
+  const Outcome expected = outcome_with({.replicas = 2, .run_directory = undisturbed.path()}, 0);
+  for (std::int64_t step = 1; step < expected.step; ++step) {
     for (const int replicas : {1, 3}) {
       SCOPED_TRACE("failure at step " + std::to_string(step) + ", going on with " + std::to_string(replicas));
       const TemporaryFolder folder;

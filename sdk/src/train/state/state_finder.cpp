@@ -46,6 +46,9 @@ void StateFinder::check_arithmetic() {
         is_whole ? "Continue on a machine like the first, with the same release of Holdfast and the same precision"
                  : "Restore the file";
     if (!context_.accept_other_arithmetic) {
+      // Another model may be what changes the arithmetic, and is then what must be told.
+      const auto states = list_states();
+      if (!states.empty()) require_same_choices(states.front().second, choices_, states.front().first);
       throw OtherChoices(fmt::format("{}. {}, set accept_other_arithmetic, or {}", sentence, advice, kHowToStartAnew));
     }
     log(LogLevel::warning, sentence + "; accepted");

@@ -13,6 +13,7 @@
 
 #include "holdfast/base/error.h"
 #include "support/program.h"
+#include "support/thrown.h"
 #include "train/context/other_choices.h"
 #include "train/state/resume.h"
 
@@ -20,6 +21,7 @@ namespace holdfast {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Has one array, and an arithmetic that the test chooses.
 class OneArray final : public Trainable {
@@ -287,6 +289,19 @@ TEST_F(Arithmetic, ThatGivesOtherBitsIsRefusedAndTheRecordStays) {
     EXPECT_THAT(refusal.what(), HasSubstr("accept_other_arithmetic"));
   }
   EXPECT_EQ(read_file(folder_ / "arithmetic.txt"), "library 1, avx2\n");
+}
+
+// An example with the layers of another --model was told to look for another machine.
+TEST_F(Arithmetic, OfAnotherModelIsRefusedForTheModel) {
+  StateFinder(context_, model_, choices_).check_arithmetic();
+  save(folder_, 4);
+  model_.arithmetic_name = "library 1, avx2, packed recurrent kernels";
+  choices_.graph = R"({"class_name":"TwoArrays"})";
+
+  const std::string sentence = sentence_thrown_by([&] { StateFinder(context_, model_, choices_).check_arithmetic(); });
+
+  EXPECT_THAT(sentence, HasSubstr("TwoArrays"));
+  EXPECT_THAT(sentence, Not(HasSubstr("arithmetic")));
 }
 
 // Releases before the second version of our kernels recorded none.

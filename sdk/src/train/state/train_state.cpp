@@ -347,6 +347,8 @@ Json state_json(const TrainState& state) {
   // A run may be stopped in the validation after the last step. The position alone would let fit() train on.
   const bool is_in_fit = stage_between_steps(state) == FitStage::in_epoch;
   if (is_in_fit && state.stage == FitStage::ending) object["is_ending"] = true;
+  // on_step_begin() asked for it, and is not called again for the step that is still to come.
+  if (is_in_fit && state.stage == FitStage::last_step) object["ends_after_step"] = true;
   return object;
 }
 
@@ -382,7 +384,8 @@ std::string to_weights_json(const TrainState& state) {
   return text_of(object);
 }
 
-// Survivors tell newcomers the stage. A savepoint has none: it follows from the position and from "is_ending".
+// Survivors tell newcomers the stage. A savepoint has none: it follows from the position, "is_ending" and
+// "ends_after_step".
 std::string to_replica_json(const TrainState& state) {
   Json object = state_json(state);
   object["stage"] = kStageNames[static_cast<std::size_t>(state.stage)];
@@ -428,8 +431,10 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.callbacks = callbacks_from(typed_member(object, "callbacks", &Json::is_object, "an object"));
     if (object.contains("learning_rate")) state.learning_rate = learning_rate_at(object);
     state.stage = stage_between_steps(state);
-    const bool is_ending = object.contains("is_ending") && bool_at(object, "is_ending");
-    if (is_ending && state.stage == FitStage::in_epoch) state.stage = FitStage::ending;
+    const auto is_set = [&object](const char* key) { return object.contains(key) && bool_at(object, key); };
+    const bool is_in_fit = state.stage == FitStage::in_epoch;
+    if (is_in_fit && is_set("ends_after_step")) state.stage = FitStage::last_step;
+    if (is_in_fit && is_set("is_ending")) state.stage = FitStage::ending;
     return state;
   } catch (const Error& failure) {
     throw Error(ErrorCode::invalid_file,

@@ -177,6 +177,23 @@ TEST(Fit, EndsAfterTheStepBeforeWhichACallbackAskedForIt) {
   }
 }
 
+// The savepoint before that step is the only one that knows of the request.
+TEST(Fit, EndsAfterThatStepAlsoWhereItIsMadeByALaterStart) {
+  const TemporaryFolder folder;
+  const auto train = [&](std::int64_t fail_at) {
+    return planned_outcome({.replicas = 2, .run_directory = folder.path()}, {.epochs = 2, .steps_per_epoch = 4}, [&] {
+      LambdaCallbackOptions stops{.name = "stops"};
+      stops.on_step_begin = [](TrainingContext& context) {
+        if (context.step() == 2) context.stop_training();
+      };
+      return std::vector<CallbackHandle>{LambdaCallback(stops), ModelCheckpoint({.every_steps = 1}), FailAt(fail_at)};
+    });
+  };
+  EXPECT_THROW(train(3), std::runtime_error);
+
+  EXPECT_EQ(train(0).step, 3);
+}
+
 TEST(Fit, ValidatesOnEachEpochOfANumber) {
   const FitOptions options{.epochs = 5, .validation = small_data(20).batch(7), .validation_every = 2};
 

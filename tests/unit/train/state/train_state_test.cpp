@@ -308,6 +308,16 @@ TEST(TrainState, KnowsInASavepointThatACallbackAskedForTheEnd) {
   EXPECT_EQ(to_json(train_state_from_json(to_json(state), "a test")), to_json(state));
 }
 
+TEST(TrainState, KnowsInASavepointThatACallbackAskedForTheEndAfterTheNextStep) {
+  TrainState state = example();
+  state.batch = 17;
+  state.calls.back().is_finished = false;
+  state.stage = FitStage::last_step;
+
+  EXPECT_EQ(train_state_from_json(to_json(state), "a test").stage, FitStage::last_step);
+  EXPECT_EQ(to_json(train_state_from_json(to_json(state), "a test")), to_json(state));
+}
+
 TEST(TrainState, RefusesAStageThatItDoesNotKnow) {
   std::string text = to_replica_json(example());
   text.replace(text.find("between_calls"), std::string("between_calls").size(), "in_between");

@@ -36,14 +36,17 @@ ArraySet read_safetensors_from(ByteSource& source) {
   return set;
 }
 
+void check_header_size(const std::string& path, std::size_t bytes) {
+  if (bytes <= kMaxSafetensorsHeaderBytes) return;
+  refuse_to_write(path, fmt::format("names and metadata take {} bytes, and the format allows {}; use several files",
+                                    bytes, kMaxSafetensorsHeaderBytes));
+}
+
 std::string compose_header(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays) {
   std::string header = compose_safetensors_header(metadata_for(metadata_json), arrays);
   // Padding aligns the first array.
   header.resize((header.size() + 7) / 8 * 8, ' ');
-  if (header.size() > kMaxSafetensorsHeaderBytes) {
-    refuse_to_write(path, fmt::format("names and metadata take {} bytes, and the format allows {}; use several files",
-                                      header.size(), kMaxSafetensorsHeaderBytes));
-  }
+  check_header_size(path, header.size());
   return header;
 }
 
@@ -61,6 +64,8 @@ ArraySet parse_safetensors(std::span<const std::byte> bytes, const std::string& 
 
 void write_safetensors(FileSystem& files, const std::string& path, std::string_view metadata_json,
                        std::span<const ArrayView> arrays) {
+  // Before it is read: the header has all of its bytes.
+  check_header_size(path, metadata_json.size());
   check_metadata(path, metadata_json);
   check_arrays(path, arrays);
   for (const ArrayView& array : arrays) {

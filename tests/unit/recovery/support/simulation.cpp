@@ -183,7 +183,7 @@ class Simulation {
     demand(state_.history.restarts.size() <= before.history.restarts.size() + 1, "a lost host costs several restarts");
   }
 
-  // Of two hosts that do not reach each other one goes, at most. It does not have the newest state alone.
+  // At most one of two hosts that do not reach each other goes. It does not have the newest state alone.
   void check_parting(const State& before, const Event& event) {
     std::set<int> gone;
     std::int64_t newest = -1;

@@ -229,11 +229,14 @@ void WatchdogLoop::decide_on(const Event& event) {
   const auto intended = intended_ranks_.find(event.member);
   const int rank =
       rank_of(event.member) >= 0 || intended == intended_ranks_.end() ? rank_of(event.member) : intended->second;
+  const bool were_hosts_cut = state_.cut.has_value();
   Decision decision = decide(state_, event, now);
   state_ = decision.state;
   for (const Action& action : decision.actions) perform(action);
   write_down(event, subject, decision, now);
   tell_of(event, rank, decision, now);
+  // Which host the run goes on without is decided after the report, when its members have left.
+  if (were_hosts_cut && !state_.cut) log(LogLevel::warning, decision.reason);
   forget_gone_processes();
 }
 

@@ -363,6 +363,7 @@ TEST_F(HostsInNamespacesThatLoseEachOther, GoOnWithoutOneOfThem) {
   EXPECT_THAT(std::string(events("hosts_cut")[0].at("reason")),
               HasSubstr("host 1 and host 2 have no connection with each other"));
   EXPECT_THAT(events("host_lost"), IsEmpty());
+  EXPECT_THAT(ended_.at(0).output, HasSubstr("the run goes on without host 2"));
 }
 
 // A process tries the device slot of the host that went. With a connection it stays.

@@ -266,7 +266,6 @@ def compare_steps(arguments, networks, number):
 def give_state_to_new_host(run):
     """Host 1 is killed and comes back, without a state."""
     generation = run.wait_until_settled()
-    step_seconds = statistics.median(generation.durations())
     run.networks.kill_all(1)
     run.hosts[1].wait()
     alone = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
@@ -275,7 +274,8 @@ def give_state_to_new_host(run):
     opened = next(line["time"] for line in run.journal for action in line.get("actions", [])
                   if action["action"] == "open_generation" and action["generation"] == after.number)
     committed = after.first_step()[1]
-    return {"step": step_seconds, "opened_to_step": committed - opened,
+    run.wait_until(lambda: after.shortest() > SETTLED_STEPS, "more steps")
+    return {"step": statistics.median(after.durations()), "opened_to_step": committed - opened,
             "pause": committed - alone.last_moment()}
 
 
@@ -362,7 +362,7 @@ def measure(arguments, networks, figures, failures):
         if not is_kept:
             failures.append("cancels: " + figures["cancels"])
     in_one_run("death", arguments.deaths, kill_host)
-    # A host that went is tried after this time, twice as long after each trial in vain.
+    # A host that went is tried after this time, and each further time after twice as long.
     in_one_run("cut between two", arguments.cuts_between, cut_between, ("--place-rest", str(PLACE_REST)))
     head_timeout, arguments.head_timeout = arguments.head_timeout, PATIENCE  # a cut is no reason to end
     in_one_run("cut", arguments.cuts, cut_host)
@@ -405,7 +405,7 @@ def print_cuts(cuts):
 def print_cuts_between(cuts):
     print(f"\nTwo hosts that both reach the head lose each other, {len(cuts)} times. Seconds, p50 / p99 / worst:\n")
     print("| recovery (the others' next step) | all hosts together, after healing, with --place-rest "
-          f"{PLACE_REST} | steps computed again |")
+          f"{PLACE_REST}, which doubles each time | steps computed again |")
     print("| --- | --- | ---: |")
     print(f"| {cell(c['next'] for c in cuts)} | {cell(c['back'] for c in cuts)} | {sum(c['again'] for c in cuts)} |")
 
@@ -437,9 +437,10 @@ def print_states(states):
     print(f"\nA host of two is killed and comes back without a state, {len(states)} times; width {STATE_WIDTH}, "
           f"{STATE_MIB} MiB of state; steps of {statistics.median(s['step'] for s in states):.3f} s. Seconds, p50 / p99 "
           "/ worst:\n")
-    print("| from the opening of the generation to its first step | pause of the other host |")
-    print("| --- | --- |")
-    print(f"| {cell(s['opened_to_step'] for s in states)} | {cell(s['pause'] for s in states)} |")
+    print("| from the opening of the generation to its first step | less one step | pause of the other host |")
+    print("| --- | --- | --- |")
+    print(f"| {cell(s['opened_to_step'] for s in states)} | {cell(s['opened_to_step'] - s['step'] for s in states)} "
+          f"| {cell(s['pause'] for s in states)} |")
 
 
 def print_torch(pairs):

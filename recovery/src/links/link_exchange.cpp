@@ -6,10 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"

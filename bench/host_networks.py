@@ -162,6 +162,16 @@ class HostNetworks:
         for sender, receiver in self.lost(host, direction):
             ip(self.namespaces[sender], "neigh", "delete", self.address(receiver), "dev", "eth0")
 
+    def cut_between(self, one, other):
+        """Nothing gets from one of them to the other any more, while both reach all others."""
+        for sender, receiver in ((one, other), (other, one)):
+            ip(self.namespaces[sender], "neigh", "replace", self.address(receiver), "lladdr", NOBODY,
+               "nud", "permanent", "dev", "eth0")
+
+    def heal_between(self, one, other):
+        for sender, receiver in ((one, other), (other, one)):
+            ip(self.namespaces[sender], "neigh", "delete", self.address(receiver), "dev", "eth0")
+
     def lost(self, host, direction):
         if direction == "from":
             return [(host, other) for other in self.others(host)]

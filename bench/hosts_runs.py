@@ -21,8 +21,22 @@ import time
 
 from host_networks import DIRECTIONS, HostNetworks, why_not
 from recovery_runs import PATIENCE, SETTLED_STEPS, STOPPED, Run, Tail, next_generation, percentile
+from torch_hosts import TorchRun, kill_host_of_torch
 
 PORT = 29400
+WARM_STEPS = 50  # of a run, before its steps are measured
+MEASURED_STEPS = 400
+PLACE_REST = 5  # seconds
+STATE_WIDTH = 3761  # of a model whose parameters and two slots of Adam are 256 MiB
+
+
+def state_mib(width):
+    """What recovery_program's model and its optimizer have."""
+    widths = [784, width, width, 1408, 10]
+    return sum(12 * (inputs + 1) * outputs for inputs, outputs in zip(widths, widths[1:])) / 2**20
+
+
+STATE_MIB = round(state_mib(STATE_WIDTH))
 HEAD_LOST = "the head was lost"  # an agent writes it when its generation has ended
 
 
@@ -60,8 +74,11 @@ class Host:
 class HostsRun(Run):
     """A run over all hosts. Leaving the context kills it."""
 
-    def __init__(self, arguments, networks, folder):
+    def __init__(self, arguments, networks, folder, program=(), options=(), shards=4):
         self.arguments = arguments
+        self.shards = shards
+        self.program = program  # options of recovery_program
+        self.options = options  # of `holdfast run`
         self.networks = networks
         self.folder = folder
         self.size = arguments.hosts * arguments.replicas
@@ -74,7 +91,7 @@ class HostsRun(Run):
         os.write(descriptor, secrets.token_bytes(32))
         os.close(descriptor)
         self.hosts = {}
-        for host in networks.hosts:
+        for host in range(arguments.hosts):
             self.start(host)
 
     def __exit__(self, *_):
@@ -95,9 +112,10 @@ class HostsRun(Run):
             os.path.join(self.arguments.bin, "holdfast"), "run", "--nnodes", str(self.arguments.hosts),
             "--node-rank", str(host), "--head", f"{self.networks.address(0)}:{PORT}", "--secret", self.secret,
             "--replicas", str(self.arguments.replicas), "--run-dir", os.path.join(self.folder, "run"),
-            "--max-restarts", "1000000", "--head-timeout", str(self.arguments.head_timeout), "--",
+            "--max-restarts", "1000000", "--head-timeout", str(self.arguments.head_timeout), *self.options, "--",
             program, "--folder", self.folder, "--width", str(self.arguments.width),
-            "--shards", str(max(4, self.size)), "--memory-snapshot-every", str(self.arguments.memory_snapshot_every)])
+            "--shards", str(max(self.shards, self.size)),
+            "--memory-snapshot-every", str(self.arguments.memory_snapshot_every), *self.program])
 
     def settled(self):
         """The newest generation, if it has all members and has got further than any before it."""
@@ -170,6 +188,25 @@ def cut_host(run, chance):
             "after_end": committed - ended, "back": whole.first_step()[1] - healed}
 
 
+def cut_between(run, chance):
+    """Two hosts that both reach the head's. One of them goes, and comes back with the connection."""
+    generation = run.wait_until_settled()
+    step_seconds = statistics.median(generation.durations())
+    time.sleep(chance.uniform(0, 0.2))
+    one, other = sorted(chance.sample(run.networks.others(0), 2))
+    moment = time.time()
+    run.networks.cut_between(one, other)
+    try:
+        after = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
+    finally:
+        run.networks.heal_between(one, other)
+    healed = time.time()
+    whole = run.wait_until(run.settled, "all hosts to be back")
+    step, committed = after.first_step()
+    return {"step": step_seconds, "left": after.size, "next": committed - moment,
+            "again": lost_steps(generation, step), "back": whole.first_step()[1] - healed}
+
+
 def kill_head(run, chance):
     """All of the head's host, in a run of its own; then all hosts are started again."""
     run.wait_until_settled()
@@ -199,6 +236,58 @@ def kill_head(run, chance):
             "unsaved": newest - step, "resumed_earlier": step - resumed}
 
 
+def with_options(arguments, **changes):
+    return argparse.Namespace(**{**vars(arguments), **changes})
+
+
+def step_times(arguments, networks, hosts, replicas):
+    """Seconds of LeNet-5's steps on so many hosts and replicas, as one process has committed them.
+
+    Each replica has one shard. It would compute two at once on what it takes for a host of its own, and here is none.
+    """
+    options = with_options(arguments, hosts=hosts, replicas=replicas)
+    with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
+        with HostsRun(options, networks, folder, ["--model", "lenet5", "--batch", "128"], shards=2) as run:
+            generation = run.wait_until(
+                lambda: (newest := run.newest()) and newest.size == run.size
+                and newest.shortest() > WARM_STEPS + MEASURED_STEPS and newest, "steps of LeNet-5")
+            moments = [moment for _, moment in next(iter(generation.steps.values()))][WARM_STEPS:]
+    return [after - before for before, after in zip(moments, moments[1:])][:MEASURED_STEPS]
+
+
+def compare_steps(arguments, networks, number):
+    """One host with two replicas and two hosts with one each, in the other order each time."""
+    ways = [("one", 1, 2), ("two", 2, 1)]
+    times = {name: statistics.median(step_times(arguments, networks, hosts, replicas))
+             for name, hosts, replicas in (ways if number % 2 else ways[::-1])}
+    return {"one_host": times["one"], "two_hosts": times["two"], "more": times["two"] - times["one"]}
+
+
+def give_state_to_new_host(run):
+    """Host 1 is killed and comes back, without a state."""
+    generation = run.wait_until_settled()
+    run.networks.kill_all(1)
+    run.hosts[1].wait()
+    alone = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
+    run.start(1)
+    after = run.wait_until(lambda: next_generation(run, alone.number), "the first step with the new host")
+    opened = next(line["time"] for line in run.journal for action in line.get("actions", [])
+                  if action["action"] == "open_generation" and action["generation"] == after.number)
+    committed = after.first_step()[1]
+    run.wait_until(lambda: after.shortest() > SETTLED_STEPS, "more steps")
+    return {"step": statistics.median(after.durations()), "opened_to_step": committed - opened,
+            "pause": committed - alone.last_moment()}
+
+
+def cancel_collectives(arguments, networks):
+    """The ranks of two hosts are threads of one program here, with sockets between two networks."""
+    namespaces = ",".join(f"/proc/{os.getpid()}/fd/{namespace}" for namespace in networks.namespaces[:2])
+    result = subprocess.run([os.path.join(arguments.bin, "bench_reduction"), "--hosts", "2", "--cancels",
+                             str(arguments.cancels), "--namespaces", namespaces, "--addresses", networks.address(0)],
+                            capture_output=True, text=True, check=False)
+    return result.returncode == 0, (result.stdout + result.stderr).strip()
+
+
 def repeat(name, times, act, results, failures):
     """What cannot be measured is told at the end, and is not the end of the rest."""
     try:
@@ -212,13 +301,38 @@ def repeat(name, times, act, results, failures):
         print(failures[-1], file=sys.stderr, flush=True)
 
 
+def kill_torch(arguments, networks, chance):
+    with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
+        with TorchRun(arguments, networks, folder) as run:
+            return kill_host_of_torch(run, chance, SETTLED_STEPS)
+
+
+def kill_beside_torch(arguments, networks, chance):
+    """The same model on the same hosts."""
+    options = with_options(arguments, hosts=2, replicas=1, width=2048)
+    with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
+        with HostsRun(options, networks, folder) as run:
+            generation = run.wait_until_settled()
+            step_seconds = statistics.median(generation.durations())
+            time.sleep(chance.uniform(0, 0.2))
+            moment = networks.kill_all(1)
+            after = run.wait_until(lambda: next_generation(run, generation.number), "the next generation's first step")
+            step, committed = after.first_step()
+            return {"step": step_seconds, "next": committed - moment, "again": lost_steps(generation, step)}
+
+
+def kill_torch_and_ours(arguments, networks, chance):
+    return {"torchrun": kill_torch(arguments, networks, chance),
+            "holdfast": kill_beside_torch(arguments, networks, chance)}
+
+
 def measure(arguments, networks, figures, failures):
-    def in_one_run(name, times, act):
+    def in_one_run(name, times, act, options=()):
         if not times:
             return
         chance = random.Random(f"{arguments.seed} {name}")
         with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
-            with HostsRun(arguments, networks, folder) as run:
+            with HostsRun(arguments, networks, folder, options=options) as run:
                 repeat(name, times, lambda _: act(run, chance), figures.setdefault(name, []), failures)
 
     def each_in_a_run(name, times, act):
@@ -230,7 +344,26 @@ def measure(arguments, networks, figures, failures):
                     return act(run, chance)
         repeat(name, times, act_once, figures.setdefault(name, []), failures)
 
+    if arguments.step_turns:
+        repeat("step", arguments.step_turns, lambda number: compare_steps(arguments, networks, number),
+               figures.setdefault("step", []), failures)
+    if arguments.states:
+        options = with_options(arguments, hosts=2, replicas=1, width=STATE_WIDTH)
+        with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
+            with HostsRun(options, networks, folder) as run:
+                repeat("state", arguments.states, lambda _: give_state_to_new_host(run),
+                       figures.setdefault("state", []), failures)
+    if arguments.torch_deaths:
+        chance = random.Random(f"{arguments.seed} torchrun")
+        repeat("torchrun", arguments.torch_deaths, lambda _: kill_torch_and_ours(arguments, networks, chance),
+               figures.setdefault("torchrun", []), failures)
+    if arguments.cancels:
+        is_kept, figures["cancels"] = cancel_collectives(arguments, networks)
+        if not is_kept:
+            failures.append("cancels: " + figures["cancels"])
     in_one_run("death", arguments.deaths, kill_host)
+    # A host that went is tried after this time, and each further time after twice as long.
+    in_one_run("cut between two", arguments.cuts_between, cut_between, ("--place-rest", str(PLACE_REST)))
     head_timeout, arguments.head_timeout = arguments.head_timeout, PATIENCE  # a cut is no reason to end
     in_one_run("cut", arguments.cuts, cut_host)
     arguments.head_timeout = head_timeout
@@ -269,6 +402,14 @@ def print_cuts(cuts):
           "it, so these margins are rather too small than too large.")
 
 
+def print_cuts_between(cuts):
+    print(f"\nTwo hosts that both reach the head lose each other, {len(cuts)} times. Seconds, p50 / p99 / worst:\n")
+    print("| recovery (the others' next step) | all hosts together, after healing, with --place-rest "
+          f"{PLACE_REST}, which doubles each time | steps computed again |")
+    print("| --- | --- | ---: |")
+    print(f"| {cell(c['next'] for c in cuts)} | {cell(c['back'] for c in cuts)} | {sum(c['again'] for c in cuts)} |")
+
+
 def print_head_deaths(deaths, head_timeout):
     print(f"\nAll of the head's host is killed, {len(deaths)} times; the others wait {head_timeout} s for it. Seconds, p50 "
           "/ p99 / worst:\n")
@@ -281,11 +422,44 @@ def print_head_deaths(deaths, head_timeout):
           f"| {sum(d['resumed_earlier'] == 0 for d in deaths)} of {len(deaths)} |")
 
 
+def print_steps(steps):
+    print(f"\nA step of LeNet-5 (batch 128, Adam) on two replicas, {len(steps)} turns of {MEASURED_STEPS} steps each. "
+          "Milliseconds, the medians of the turns, and the median turn:\n")
+    print("| one host with both | two hosts with one each | more |")
+    print("| --- | --- | --- |")
+    names = ("one_host", "two_hosts", "more")
+    for turn in steps:
+        print("| " + " | ".join(f"{1000 * turn[name]:.3f}" for name in names) + " |")
+    print("| " + " | ".join(f"**{1000 * statistics.median(turn[name] for turn in steps):.3f}**" for name in names) + " |")
+
+
+def print_states(states):
+    print(f"\nA host of two is killed and comes back without a state, {len(states)} times; width {STATE_WIDTH}, "
+          f"{STATE_MIB} MiB of state; steps of {statistics.median(s['step'] for s in states):.3f} s. Seconds, p50 / p99 "
+          "/ worst:\n")
+    print("| from the opening of the generation to its first step | less one step | pause of the other host |")
+    print("| --- | --- | --- |")
+    print(f"| {cell(s['opened_to_step'] for s in states)} | {cell(s['opened_to_step'] - s['step'] for s in states)} "
+          f"| {cell(s['pause'] for s in states)} |")
+
+
+def print_torch(pairs):
+    print("\nAll of one of two hosts is killed, in a run of its own each time, in turns. Seconds, p50 / p99 / worst:\n")
+    print("| | deaths | a step | until the other host's next step | steps computed again |")
+    print("| --- | ---: | --- | --- | ---: |")
+    for name, title in (("holdfast", "`holdfast run`"), ("torchrun", "torchrun, restart from a checkpoint")):
+        deaths = [pair[name] for pair in pairs]
+        print(f"| {title} | {len(deaths)} | {statistics.median(d['step'] for d in deaths):.3f} "
+              f"| {cell(d['next'] for d in deaths)} | {sum(d['again'] for d in deaths)} |")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/hosts", description=__doc__)
     parser.add_argument("--bin", required=True, help="the folder with holdfast and recovery_program")
     parser.add_argument("--deaths", type=int, default=100, help="of hosts other than the head's; 0: none")
     parser.add_argument("--cuts", type=int, default=50, help="of random hosts, in random directions")
+    parser.add_argument("--cuts-between", type=int, default=0,
+                        help="between two hosts that both reach the head's; needs three")
     parser.add_argument("--head-deaths", type=int, default=20, help="of the head's host, each in a run of its own")
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--replicas", type=int, default=1, help="of each host")
@@ -294,6 +468,15 @@ def parse_arguments():
                         help="steps between copies of the state in the memory of each host; 0: as often as it costs "
                              "almost nothing")
     parser.add_argument("--head-timeout", type=float, default=3, help="seconds that others wait for a head that was killed")
+    parser.add_argument("--step-turns", type=int, default=0,
+                        help="comparisons of LeNet-5's step on one host with two replicas and on two hosts")
+    parser.add_argument("--states", type=int, default=0, help="states of 256 MiB for a host that comes back without one")
+    parser.add_argument("--cancels", type=int, default=0, help="collectives between two hosts that are cancelled")
+    parser.add_argument("--torch-deaths", type=int, default=0,
+                        help="of one of two hosts under torchrun, and as many under holdfast run; needs --torch")
+    parser.add_argument("--torch", help="a Python that has PyTorch")
+    parser.add_argument("--torch-rendezvous", default="",
+                        help="for torchrun's --rdzv-conf, as last_call_timeout=1; empty: its defaults")
     parser.add_argument("--seed", type=int, default=1, help="of which host it strikes, and when")
     parser.add_argument("--folder", help="for runs; default: the system's for temporary files")
     parser.add_argument("--json", help="file for all figures")
@@ -313,16 +496,30 @@ def main():
         sys.exit(f"bench/hosts: nothing was measured: {refused}")
     if arguments.hosts < 2:
         sys.exit("bench/hosts: --hosts must be at least 2")
+    if arguments.cuts_between and arguments.hosts < 3:
+        sys.exit("bench/hosts: --cuts-between needs three hosts")
+    if arguments.torch_deaths and not arguments.torch:
+        sys.exit("bench/hosts: --torch-deaths needs --torch")
     figures, failures = {}, []
     load_before = load()
     with HostNetworks(arguments.hosts) as networks:
         measure(arguments, networks, figures, failures)
     print(f"{arguments.hosts} hosts with {arguments.replicas} replica(s) each on {os.cpu_count()} cores; load average "
           f"{load_before} before, {load()} after")
+    if figures.get("step"):
+        print_steps(figures["step"])
+    if figures.get("state"):
+        print_states(figures["state"])
+    if figures.get("torchrun"):
+        print_torch(figures["torchrun"])
+    if figures.get("cancels"):
+        print("\n" + figures["cancels"])
     if figures.get("death"):
         print_deaths(figures["death"])
     if figures.get("cut"):
         print_cuts(figures["cut"])
+    if figures.get("cut between two"):
+        print_cuts_between(figures["cut between two"])
     if figures.get("death of the head"):
         print_head_deaths(figures["death of the head"], arguments.head_timeout)
     for failure in failures:

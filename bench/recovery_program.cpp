@@ -4,9 +4,10 @@
 //
 //   recovery_program --folder DIR [--replicas 4] [--spares 0] [--when-lost wait] [--recover-from survivors]
 //                    [--save-every 0] [--width 2048] [--alone] [--batch 16] [--shards 4] [--when-slow report]
-//                    [--memory-snapshot-every 0] [--inject FAULT]
+//                    [--memory-snapshot-every 0] [--inject FAULT] [--model mlp]
 //
-// The state grows with the square of the width: it is 1 GB with 8192.
+// The state grows with the square of the width: it is 1 GB with 8192. With --model lenet5 it trains LeNet-5 instead, to
+// see what a step costs.
 //
 // Each process appends "generation rank size step microseconds" to DIR/steps-<pid>.txt. The microseconds are of the
 // system clock, as in the journal.
@@ -27,6 +28,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/holdfast.h"
+#include "measured_models.h"
 
 namespace {
 
@@ -51,16 +53,20 @@ struct Arguments {
   std::string when_slow = "report";
   std::vector<std::string> faults;
   bool is_alone = false;
+  std::string model = "mlp";
 };
 
 // bench/recovery_peer.py has the same model.
-Sequential model(std::int64_t width) {
+Sequential model(const Arguments& arguments) {
+  if (arguments.model == "lenet5") return measured_lenet5();
+  const std::int64_t width = arguments.width;
   return Sequential{Input{kInputs}, Dense{width, {.activation = Activation::relu}},
                     Dense{width, {.activation = Activation::relu}}, Dense{1408, {.activation = Activation::relu}},
                     Dense{kClasses}};
 }
 
-Dataset noise() {
+Dataset samples(const Arguments& arguments) {
+  if (arguments.model == "lenet5") return measured_noise({28, 28, 1}, kClasses, arguments.batch).repeat(1000);
   Tensor features(Shape{kSamples, kInputs});
   Tensor targets(Shape{kSamples});
   for (std::int64_t i = 0; i < kSamples; ++i) {
@@ -68,7 +74,7 @@ Dataset noise() {
     for (float& feature : features.sample(i)) feature = random.normal();
     targets.sample(i)[0] = static_cast<float>(i % kClasses);
   }
-  return from_tensors(std::move(features), std::move(targets));
+  return from_tensors(std::move(features), std::move(targets)).shuffle().repeat(1000);
 }
 
 // Writes which process has committed which step, and when.
@@ -101,13 +107,13 @@ class StepLog final : public Callback {
 };
 
 void train(Replica& replica, const Arguments& arguments) {
-  Trainer trainer(replica, model(arguments.width), Adam(1e-4F), SparseCategoricalCrossentropy({.from_logits = true}));
+  Trainer trainer(replica, model(arguments), Adam(1e-4F), SparseCategoricalCrossentropy({.from_logits = true}));
   FitOptions options{.epochs = kEpochs, .callbacks = {std::make_shared<StepLog>(replica, arguments.folder)}};
   if (arguments.save_every > 0) {
     options.callbacks.emplace_back(
         ModelCheckpoint({.every_steps = arguments.save_every, .every_epochs = 0, .keep_last = 2}));
   }
-  trainer.fit(noise().shuffle().repeat(1000).batch(arguments.batch).prefetch(2), options);
+  trainer.fit(samples(arguments).batch(arguments.batch).prefetch(2), options);
 }
 
 int train_alone(const Arguments& arguments) {
@@ -152,6 +158,7 @@ int main(int argc, char** argv) {
   app.add_option("--shards", arguments.shards, "number of parts of each batch");
   app.add_option("--when-slow", arguments.when_slow, "report or deal")->check(CLI::IsMember({"report", "deal"}));
   app.add_option("--inject", arguments.faults, "fault to inject; may be repeated");
+  app.add_option("--model", arguments.model, "mlp or lenet5")->check(CLI::IsMember({"mlp", "lenet5"}));
   app.add_flag("--alone", arguments.is_alone, "one replica in this process, without a watchdog");
   CLI11_PARSE(app, argc, argv);
   if (arguments.is_alone) return train_alone(arguments);

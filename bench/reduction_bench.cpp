@@ -1,5 +1,6 @@
 // Sums an arena over shared memory in shard order, with two ranks as threads, and compares it with a memcpy of the same
-// bytes. With --hosts, sums over several hosts instead (reduction_hosts.cpp).
+// bytes. With --hosts, sums over several hosts instead (reduction_hosts.cpp); with --cancels, too, how soon all ranks
+// leave a collective that is cancelled (hosts_cancels.cpp).
 
 #include <benchmark/benchmark.h>
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "collective/shard_accumulator.h"
+#include "hosts_cancels.h"
 #include "reduction_hosts.h"
 #include "support/rank_threads.h"
 
@@ -74,10 +76,13 @@ int measure_hosts_as_asked(int argc, char** argv) {
   app.add_option("--hosts", options.hosts, "how many")->check(CLI::Range(2, 64));
   app.add_option("--ranks", options.ranks, "of each host")->check(CLI::Range(1, 64));
   app.add_option("--turns", options.turns, "of each way to measure")->check(CLI::Range(1, 1000));
+  int cancels = 0;
+  app.add_option("--cancels", cancels, "collectives that are cancelled instead")->check(CLI::NonNegativeNumber);
   app.add_option("--namespaces", options.namespaces, "network namespaces of two hosts")->delimiter(',');
   app.add_option("--addresses", options.addresses, "of the hosts in these")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   try {
+    if (cancels > 0) return holdfast::measure_cancels(options, cancels) ? 0 : 1;
     holdfast::measure_hosts(options);
   } catch (const std::exception& failure) {
     std::cerr << failure.what() << "\n";

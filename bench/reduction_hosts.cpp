@@ -46,17 +46,9 @@ double milliseconds_of(const std::function<void()>& work) {
 
 // The network namespace of a host is one of the calling thread. Sockets stay in the one that they were made in.
 void enter_namespace(const std::string& name) {
-  const FileDescriptor entered(checked(::open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC)));
+  const std::string path = name.starts_with('/') ? name : "/run/netns/" + name;
+  const FileDescriptor entered(checked(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
   checked(::setns(entered.value(), CLONE_NEWNET));
-}
-
-// Connects the hosts of a pair, which listen and dial in the namespaces of the first two hosts.
-HostGroup::Connect connect_of(const HostsBenchmark& options) {
-  if (options.namespaces.empty()) return [] { return tcp_pair(); };
-  return [options] {
-    return tcp_pair([&](int host) { enter_namespace(options.namespaces[static_cast<std::size_t>(host)]); },
-                    options.addresses[0].c_str());
-  };
 }
 
 // What each round took, on rank 0. The first rounds map pages and open windows, and are not counted.
@@ -222,12 +214,19 @@ void measure_size(const HostsBenchmark& options, const Size& size) {
 
 }  // namespace
 
-void measure_hosts(const HostsBenchmark& options) {
-  if (!options.namespaces.empty() &&
-      (options.hosts != 2 || options.namespaces.size() != 2 || options.addresses.empty())) {
+HostGroup::Connect connect_of(const HostsBenchmark& options) {
+  if (options.namespaces.empty()) return [] { return tcp_pair(); };
+  if (options.hosts != 2 || options.namespaces.size() != 2 || options.addresses.empty()) {
     throw Error(ErrorCode::invalid_argument,
                 "namespaces are measured between two hosts; give two, and the address of the first");
   }
+  return [options] {
+    return tcp_pair([&](int host) { enter_namespace(options.namespaces[static_cast<std::size_t>(host)]); },
+                    options.addresses[0].c_str());
+  };
+}
+
+void measure_hosts(const HostsBenchmark& options) {
   fmt::print("{} hosts with {} ranks each, {}; {} turns. Times in ms, of rank 0.\n", options.hosts, options.ranks,
              options.namespaces.empty() ? "TCP over loopback" : "TCP between network namespaces", options.turns);
   fmt::print("Each way is followed by its time divided by that of the sum, in the median turn.\n");

@@ -44,7 +44,11 @@ AgentService::AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgen
       fence_(fence),
       host_(std::move(host)),
       look_timer_(io),
-      stop_timer_(io) {}
+      stop_timer_(io) {
+  host_->when_unreached([this](int generation, int peer, const std::string& why) {
+    say({{"kind", kUnreached}, {"generation", generation}, {"peer", peer}, {"what", why}});
+  });
+}
 
 AgentService::~AgentService() {
   fence_.set({});

@@ -27,6 +27,7 @@
 //   swept {member, ended, is_any_left}
 //   exited {member, exit_code, signal, crash}
 //   leaving {signal}                        this host was asked to leave the run
+//   unreached {generation, peer, what}      it has no connection with host `peer` for this generation
 //   statuses {statuses}                         what the agent saw of each process; with each beat
 
 #include <chrono>
@@ -65,6 +66,7 @@ inline constexpr const char* kDied = "died";
 inline constexpr const char* kSwept = "swept";
 inline constexpr const char* kExited = "exited";
 inline constexpr const char* kLeaving = "leaving";
+inline constexpr const char* kUnreached = "unreached";
 inline constexpr const char* kStatuses = "statuses";
 
 // The whole number of a message under `key`. Throws Error{input_output} for anything else, and for a number that a Type

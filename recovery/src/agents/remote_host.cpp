@@ -176,6 +176,12 @@ void RemoteHost::take(const nlohmann::json& message) {
     if (handlers_.on_leaving) handlers_.on_leaving(whole_number_in<int>(message, "signal"));
     return;
   }
+  if (kind == kUnreached) {
+    const int generation = whole_number_in<int>(message, "generation");
+    const int peer = whole_number_in<int>(message, "peer");
+    if (on_unreached_) on_unreached_(generation, peer, message.at("what").get<std::string>());
+    return;
+  }
   const auto replica = find(whole_number_in<int>(message, "member"));
   // The head has dropped it while the message was on its way.
   if (replica != nullptr && !replica->is_over_) take_of(*replica, kind, message);

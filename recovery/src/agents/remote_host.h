@@ -62,6 +62,7 @@ class RemoteHost final : public HostAgent {
                                         ReplicaStarter::Handlers handlers) override;
   void open_generation(const Generation& generation) override;
   void cancel_generation() override;
+  void when_unreached(OnUnreached handler) override { on_unreached_ = std::move(handler); }
   std::uint64_t arrivals(int member) const override;
   // Empty: the memory of another host cannot be read here. Its agent has it.
   std::optional<MemorySnapshots::Whole> newest_snapshot() const override { return std::nullopt; }
@@ -82,6 +83,7 @@ class RemoteHost final : public HostAgent {
   const HostTimes times_;
   const Handlers handlers_;
   const std::string mark_;
+  OnUnreached on_unreached_;
   boost::asio::steady_timer presence_timer_;
   std::map<int, std::weak_ptr<RemoteReplica>> replicas_;  // by member; the head drops them
   std::shared_ptr<AgentConnection> connection_;           // null: it is away

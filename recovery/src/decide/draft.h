@@ -65,12 +65,15 @@ void start_later(Draft& draft, int slot, std::chrono::milliseconds pause);
 // How long processes have to leave, once they have finished or were asked to stop.
 std::chrono::milliseconds time_to_leave(const Draft& draft);
 
-// host_events.cpp: hosts that join, are lost, come back and leave.
+// host_events.cpp: hosts that join, are lost, come back, leave, and do not reach each other.
 void on_host_joined(Draft& draft);
 void on_host_lost(Draft& draft);
 void on_fence_passed(Draft& draft);
 void on_host_returned(Draft& draft);
 void on_host_leaving(Draft& draft);
+void on_hosts_cut(Draft& draft);
+// Goes on without one of two hosts that do not reach each other, if there are any.
+void part_hosts(Draft& draft);
 void on_hosts_missing(Draft& draft);
 
 // member_events.cpp: events of a member, which is the subject.

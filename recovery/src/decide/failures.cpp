@@ -191,6 +191,8 @@ void go_on_stopping(Draft& draft, const std::string& sentence) {
 }
 
 void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::milliseconds pause) {
+  // Which host goes is not known yet. part_hosts() starts what is missing then.
+  if (draft.state.cut) return;
   for (int missing = count_missing(draft.state); missing > 0; --missing) {
     if (!slot) {
       because(draft, no_slot_is_free());
@@ -249,6 +251,7 @@ void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, co
 
 // Starts them without a pause, since no failure is the reason.
 void start_missing(Draft& draft) {
+  if (draft.state.cut) return;
   while (count_missing(draft.state) > 0) {
     const std::optional<int> slot = free_slot(draft.state, draft.now);
     if (!slot) return;

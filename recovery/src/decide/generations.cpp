@@ -99,6 +99,7 @@ void open_if_possible(Draft& draft) {
   if (draft.state.phase != RunPhase::gathering) return;
   if (has_stage(draft.state, Stage::training))
     return because(draft, "other replicas have not left their generation yet");
+  part_hosts(draft);
   if (waits_for_more(draft)) return because(draft, "the next generation waits for new processes");
   const std::vector<int> members = members_of_the_next(draft.state);
   if (members.empty()) return on_nobody_left(draft);

@@ -1,7 +1,8 @@
 // Hosts of a run that has several. A lost host is one failure, however many members it had: survivors go on without it,
 // at once. Its members may live, and may even go on for a while, but no generation that they could be in has all its
 // members. What they could still do is write files, until the fence of their agent has run out. When the host is back,
-// those that live join again like newcomers. docs/decisions/lost-hosts.md
+// those that live join again like newcomers. Two hosts may also lose each other alone. Then the run goes on without one
+// of them, whose device slots are left out for a while. docs/decisions/lost-hosts.md
 
 #include <algorithm>
 #include <string>
@@ -37,10 +38,9 @@ std::vector<int> missing_at_the_start(const Draft& draft) {
 }
 
 // A pending start counts as a member. On a host that is away it would keep the run from starting one elsewhere.
-void drop_starts_there(Draft& draft) {
-  std::erase_if(draft.state.pending_starts, [&draft](const PendingStart& pending) {
-    return draft.state.policy.host_of(pending.device_slot) == draft.event.host;
-  });
+void drop_starts_on(Draft& draft, int host) {
+  std::erase_if(draft.state.pending_starts,
+                [&](const PendingStart& pending) { return draft.state.policy.host_of(pending.device_slot) == host; });
 }
 
 // Members that are gone with their host, or that their host does not know any more.
@@ -87,6 +87,46 @@ void go_on_elsewhere(Draft& draft, const std::string& sentence, bool is_a_furthe
   open_if_possible(draft);
 }
 
+std::string sentence_about(const HostsCut& cut) {
+  return fmt::format("host {} and host {} have no connection with each other: {}", cut.one, cut.other, cut.why);
+}
+
+// Whether all processes of one of the two hosts only try the device slots there. A trial costs the run no restart.
+bool is_of_a_trial(const State& state, const HostsCut& cut) {
+  const auto is_tried = [&state](int host) {
+    return std::all_of(state.members.begin(), state.members.end(), [&](const Member& member) {
+      return member.host != host || !is_in_generation(member) || is_on_trial(state, member);
+    });
+  };
+  return is_tried(cut.one) || is_tried(cut.other);
+}
+
+// A process of the host that goes. It has done nothing wrong, but no generation can have it.
+void end_for_the_cut(Draft& draft, Member& member, const std::string& sentence) {
+  member.failure =
+      Failure{.cause = sentence,
+              .detected = draft.now,
+              .generation = is_in_generation(member) ? draft.state.generation : draft.state.next_generation};
+  member.stage = Stage::failed;
+  act(draft, {.kind = ActionKind::kill_process, .member = member.id});
+  record_failure(draft, member);
+}
+
+// As where a device fails: they rest, and then a process tries each of them. With a connection it trains there again.
+void leave_out_slots_of(Draft& draft, int host, const std::vector<DeviceSlotChange>& changes,
+                        const std::string& sentence) {
+  for (int slot = 0; slot < draft.state.policy.device_slots; ++slot) {
+    DeviceSlot& of_host = draft.state.device_slots.at(static_cast<std::size_t>(slot));
+    if (draft.state.policy.host_of(slot) != host || is_resting(of_host, draft.now)) continue;
+    const auto used = std::find_if(changes.begin(), changes.end(),
+                                   [slot](const DeviceSlotChange& change) { return change.device_slot == slot; });
+    DeviceSlotChange change = used == changes.end() ? changes.front() : *used;
+    change.device_slot = slot;
+    change.failures = ++of_host.failures;
+    leave_out(draft, change, sentence, "");
+  }
+}
+
 }  // namespace
 
 void on_host_joined(Draft& draft) {
@@ -120,7 +160,7 @@ void on_host_lost(Draft& draft) {
   }
   host.stage = Host::Stage::lost;
   draft.is_of_a_failure = true;
-  drop_starts_there(draft);
+  drop_starts_on(draft, draft.event.host);
   const bool was_any_in_generation = lose_sight_of_members(draft, sentence);
   if (is_ending(draft)) return because(draft, "the run is ending, so nothing changes");
   const bool is_a_further_loss = draft.state.failed_generation == draft.state.generation;
@@ -208,7 +248,7 @@ void on_host_leaving(Draft& draft) {
   if (is_ending(draft) || draft.state.is_stop_requested) return because(draft, "the run is ending in any case");
   if (has_any(draft.state, is_in_generation) && !has_any(draft.state, stays)) return on_stop_requested(draft);
   host_of(draft) = {.stage = Host::Stage::leaving, .was_asked_to_leave = true, .away_since = draft.now};
-  drop_starts_there(draft);
+  drop_starts_on(draft, draft.event.host);
   for (Member& member : draft.state.members) {
     // Members of the generation leave at the next step boundary. A newcomer there would get into no generation.
     if (is_of_the_host(draft, member) && is_newcomer(member)) dismiss(draft, member);
@@ -217,6 +257,56 @@ void on_host_leaving(Draft& draft) {
   start_missing(draft);
   regroup_if_that_changes_anything(draft);
   open_if_possible(draft);
+}
+
+// Which of the two goes is decided once all members have left the generation: one of them may have the only state.
+// Before its first step the run tries again with all, as often as it may: it was asked for with all its hosts.
+void on_hosts_cut(Draft& draft) {
+  const auto [one, other] = std::minmax(draft.event.host, draft.event.peer);
+  const HostsCut cut{.one = one, .other = other, .why = draft.event.what};
+  const std::string sentence = sentence_about(cut);
+  because(draft, sentence);
+  if (is_ending(draft)) return because(draft, "the run is ending, so nothing changes");
+  if (draft.event.generation != draft.state.generation || draft.state.cut) {
+    return because(draft, "the generation that waited for it is over");
+  }
+  const bool is_first_of_generation = draft.state.phase == RunPhase::running;
+  const bool is_trial = is_of_a_trial(draft.state, cut);
+  if (draft.state.has_progressed || draft.state.is_stop_requested) draft.state.cut = cut;
+  if (!is_first_of_generation) return open_if_possible(draft);
+  draft.is_of_a_failure = true;
+  draft.state.failed_generation = draft.state.generation;
+  // Its members are all dismissed below, so no state of theirs counts.
+  if (!draft.state.policy.keep_survivors) part_hosts(draft);
+  lose_generation(draft);
+  if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
+  if (!is_trial) return go_on_elsewhere(draft, sentence, false);
+  start_what_is_missing(draft, free_slot(draft.state, draft.now), {});
+  open_if_possible(draft);
+}
+
+void part_hosts(Draft& draft) {
+  if (!draft.state.cut) return;
+  const HostsCut cut = *std::exchange(draft.state.cut, std::nullopt);
+  const std::optional<int> host = host_to_part_with(draft.state, cut);
+  if (!host) {
+    because(draft, "one of two hosts without a connection has no process any more");
+    if (!draft.state.is_stop_requested) start_missing(draft);
+    return;
+  }
+  because(draft, "the run goes on without host {}", *host);
+  draft.is_of_a_failure = true;
+  const std::string sentence = sentence_about(cut);
+  std::vector<DeviceSlotChange> changes;
+  for (Member& member : draft.state.members) {
+    if (member.host != *host || !is_able(member)) continue;
+    changes.push_back(
+        {.device_slot = member.device_slot, .member = member.id, .is_of_a_trial = is_on_trial(draft.state, member)});
+    end_for_the_cut(draft, member, sentence);
+  }
+  drop_starts_on(draft, *host);
+  leave_out_slots_of(draft, *host, changes, sentence);
+  if (!draft.state.is_stop_requested) start_missing(draft);
 }
 
 // The run was asked for with all its hosts. It would surprise a user if it silently began with fewer.

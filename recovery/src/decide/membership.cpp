@@ -136,6 +136,21 @@ bool is_on_leaving_host(const State& state, const Member& member) {
   return state.hosts.at(static_cast<std::size_t>(member.host)).stage == Host::Stage::leaving;
 }
 
+std::optional<int> host_to_part_with(const State& state, const HostsCut& cut) {
+  const auto has_any_on = [&state](int host) {
+    return has_any(state, [host](const Member& member) { return member.host == host && is_able(member); });
+  };
+  if (!has_any_on(cut.one) || !has_any_on(cut.other)) return std::nullopt;
+  std::int64_t newest_there = -1;
+  std::int64_t newest_elsewhere = -1;
+  for (const Member& member : state.members) {
+    if (!is_able(member)) continue;
+    std::int64_t& newest = member.host == cut.other ? newest_there : newest_elsewhere;
+    newest = std::max(newest, member.step);
+  }
+  return newest_there > newest_elsewhere ? cut.one : cut.other;
+}
+
 // The end of a rest stays set after it has passed, until a process has trained a step on the slot.
 bool is_resting(const DeviceSlot& slot, Moment now) {
   return slot.rest_ends && now < *slot.rest_ends;

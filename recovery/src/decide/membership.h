@@ -50,6 +50,9 @@ int count_missing(const State& state);
 // Whether the device slot is on a host that is not part of the run at present.
 bool is_away(const State& state, int slot);
 bool is_on_leaving_host(const State& state, const Member& member);
+// The one of two hosts to go on without; empty where one of them has no process that a generation could have. It is the
+// one with the higher number, so never the head's, unless that would give up the newest state.
+std::optional<int> host_to_part_with(const State& state, const HostsCut& cut);
 bool is_resting(const DeviceSlot& slot, Moment now);
 bool is_on_probation(const DeviceSlot& slot, Moment now);
 int count_usable_slots(const State& state, Moment now);

@@ -124,6 +124,7 @@ void on_progressed(Draft& draft) {
   if (draft.event.generation != draft.state.generation)
     return because(draft, "progress of an earlier generation is dropped");
   because(draft, "the run got further than ever before");
+  draft.state.has_progressed = true;
   draft.state.history.without_progress = 0;
   // The run has got past the step that failed, so the step itself was not to blame.
   if (draft.event.step > draft.state.failed_step) draft.state.failures_of_step = 0;

@@ -60,6 +60,8 @@ void take(Draft& draft) {
       return on_host_returned(draft);
     case EventKind::host_leaving:
       return on_host_leaving(draft);
+    case EventKind::hosts_cut:
+      return on_hosts_cut(draft);
     case EventKind::timer:
       return on_timer(draft);
   }
@@ -121,6 +123,7 @@ bool is_of_the_run(EventKind kind) {
     case EventKind::fence_passed:
     case EventKind::host_returned:
     case EventKind::host_leaving:
+    case EventKind::hosts_cut:
     case EventKind::timer:
       return true;
     case EventKind::ready:
@@ -140,7 +143,7 @@ bool is_of_the_run(EventKind kind) {
 
 bool is_of_a_host(EventKind kind) {
   return kind == EventKind::host_joined || kind == EventKind::host_lost || kind == EventKind::fence_passed ||
-         kind == EventKind::host_returned || kind == EventKind::host_leaving;
+         kind == EventKind::host_returned || kind == EventKind::host_leaving || kind == EventKind::hosts_cut;
 }
 
 void act(Draft& draft, Action action) {

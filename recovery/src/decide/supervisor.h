@@ -69,6 +69,13 @@ struct Host {
   std::string why_away{};  // empty if it was asked to leave
 };
 
+// Two hosts that reach the head, but not each other. No generation with members on both would do a step.
+struct HostsCut {
+  int one = 0;
+  int other = 0;  // has the higher number
+  std::string why{};
+};
+
 enum class RunPhase { idle, gathering, running, finishing, ending, over };
 
 struct Verdict {
@@ -147,6 +154,7 @@ struct State {
   std::vector<DeviceSlot> device_slots;
   std::vector<Host> hosts;
   std::optional<Moment> hosts_awaited_until;  // while one of them has not joined
+  std::optional<HostsCut> cut;                // one of the two has to go before the next generation opens
   Assignment assignment;                      // for the next generation, if that has the same members
   RestartHistory history;
   RestartHistory newcomers;         // restarts of newcomers that failed while others went on
@@ -155,6 +163,7 @@ struct State {
   int blamed_generation = -1;       // the last of these
   int failed_generation = -1;       // the newest that lost a member; its further losses share one pause
   bool was_any_ready = false;       // since the watchdog started
+  bool has_progressed = false;      // since the watchdog started
   bool is_regroup_asked = false;    // in the running generation
   bool is_end_unexplained = false;  // a member left the newest generation unasked, and no member failed
   bool is_stop_requested = false;
@@ -187,6 +196,7 @@ enum class EventKind {
   fence_passed,         // host, which is lost: nothing there trains or writes any more
   host_returned,        // host, which was lost; members that live there and are in no generation, steps of their states
   host_leaving,         // host: it was asked to leave the run; signal
+  hosts_cut,  // host and peer have no connection for a generation, though both have the head; generation, what
   timer,
 };
 
@@ -205,6 +215,7 @@ struct Event {
   bool is_joining = false;  // the process has not reached the steps of its generation yet
   std::vector<int> shards{};
   int host = 0;
+  int peer = 0;  // another host
   std::vector<int> members{};
   std::vector<std::int64_t> steps{};  // of the states of `members`; -1: that is not whole
 };

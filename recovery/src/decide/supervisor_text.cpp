@@ -16,7 +16,7 @@ constexpr std::array kEventNames{
     "start",           "ready",         "checked_in",    "progressed",     "finished",       "failure_reported",
     "device_failed",   "died",          "exited",        "hang_detected",  "slow",           "start_failed",
     "scale_requested", "deal_proposed", "place_lost",    "stop_requested", "directory_lost", "host_joined",
-    "host_lost",       "fence_passed",  "host_returned", "host_leaving",   "timer"};
+    "host_lost",       "fence_passed",  "host_returned", "host_leaving",   "hosts_cut",      "timer"};
 constexpr std::array kStageNames{"starting", "ready",   "training", "waiting",
                                  "finished", "leaving", "failed",   "unreachable"};
 constexpr std::array kRunPhaseNames{"idle", "gathering", "running", "finishing", "ending", "over"};

@@ -5,8 +5,10 @@
 // host, agents/remote_host.h those of other hosts. docs/decisions/agents.md
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gpu/gpu_watch.h"
@@ -30,6 +32,9 @@ class HostAgent {
     std::vector<LinkPeer> peers{};  // the others, in the order of their ranks
   };
 
+  // This host and `peer` have no connection for the generation. Its members here wait until it is ended.
+  using OnUnreached = std::function<void(int generation, int peer, const std::string& why)>;
+
   virtual ~HostAgent() = default;
 
   // As ReplicaStarter::start(). Messages that ask for memory are answered here; `handlers` gets all others.
@@ -39,6 +44,8 @@ class HostAgent {
   virtual void open_generation(const Generation& generation) = 0;
   // Ends all waits in the arenas of the newest generation.
   virtual void cancel_generation() = 0;
+  // Without it, members fail that need such a connection.
+  virtual void when_unreached(OnUnreached handler) = 0;
   // How often the member has signalled its peers; 0 unless it is in the newest generation.
   virtual std::uint64_t arrivals(int member) const = 0;
   // The newest snapshot in memory; valid until the next call that is not const.

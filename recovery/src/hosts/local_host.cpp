@@ -37,12 +37,17 @@ Ranks ranks_here(const HostAgent::Generation& generation) {
 class LocalHost final : public HostAgent {
  public:
   LocalHost(boost::asio::io_context& io, std::unique_ptr<ReplicaStarter> starter, const LocalHostOptions& options)
-      : io_(io), is_plain_program_(options.is_plain_program), links_(options.links), starter_(std::move(starter)) {}
+      : io_(io),
+        is_plain_program_(options.is_plain_program),
+        links_(options.links),
+        reach_time_(options.reach_time),
+        starter_(std::move(starter)) {}
 
   std::shared_ptr<ReplicaProcess> start(const ReplicaStarter::Program& program,
                                         ReplicaStarter::Handlers handlers) override;
   void open_generation(const Generation& generation) override;
   void cancel_generation() override;
+  void when_unreached(OnUnreached handler) override { on_unreached_ = std::move(handler); }
   std::uint64_t arrivals(int member) const override;
   std::optional<MemorySnapshots::Whole> newest_snapshot() const override { return snapshot_memories_.newest(); }
   void watch_devices(const std::vector<int>& cuda_numbers, GpuWatch::Handlers handlers) override {
@@ -62,12 +67,13 @@ class LocalHost final : public HostAgent {
   void send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown);
   void refuse(int local_rank, int exchange, ErrorCode code, const std::string& why);
   void add_links(int exchange, LinkExchange::Links links);
-  void refuse_links(int exchange, const std::string& why);
+  void miss_links(int exchange, int peer, const std::string& why);
   void send_snapshot_memory(int id, std::size_t bytes);
 
   boost::asio::io_context& io_;
   const bool is_plain_program_;
   LinkListener* const links_;                      // null: a single host
+  const std::chrono::milliseconds reach_time_;     // for another host
   const std::unique_ptr<ReplicaStarter> starter_;  // outlives all processes
   std::map<int, Started> started_;                 // by member
   SnapshotMemories snapshot_memories_;
@@ -79,6 +85,7 @@ class LocalHost final : public HostAgent {
   std::optional<LinkExchange> exchange_;                       // with other hosts, if it has any
   std::map<int, std::vector<ArenaExchange::Reply>> unlinked_;  // replies that wait for it, by exchange
   std::optional<GpuWatch> gpu_watch_;
+  OnUnreached on_unreached_;
 };
 
 std::shared_ptr<ReplicaProcess> LocalHost::start(const ReplicaStarter::Program& program,
@@ -108,10 +115,13 @@ void LocalHost::open_generation(const Generation& generation) {
     HOLDFAST_ASSERT(links_ != nullptr);
     exchange_.emplace(
         io_, *links_,
-        LinkExchange::Hosts{.host = generation.host, .of_ranks = generation.hosts, .peers = generation.peers},
+        LinkExchange::Hosts{.host = generation.host,
+                            .of_ranks = generation.hosts,
+                            .peers = generation.peers,
+                            .reach_time = reach_time_},
         LinkExchange::Handlers{
             .on_links = [this](int exchange, LinkExchange::Links links) { add_links(exchange, std::move(links)); },
-            .on_failed = [this](int exchange, const std::string& why) { refuse_links(exchange, why); }});
+            .on_failed = [this](int exchange, int peer, const std::string& why) { miss_links(exchange, peer, why); }});
   }
   ranks_.clear();
   for (int rank = first; rank < first + count; ++rank) ranks_[generation.members[rank]] = rank - first;
@@ -218,12 +228,17 @@ void LocalHost::add_links(int exchange, LinkExchange::Links links) {
   send_replies(replies);
 }
 
-void LocalHost::refuse_links(int exchange, const std::string& why) {
+// Nothing is wrong with the ranks that wait. The head ends the generation, and they keep their states.
+void LocalHost::miss_links(int exchange, int peer, const std::string& why) {
+  if (on_unreached_) {
+    return on_unreached_(generation_.number, peer, why + "; let the hosts of the run reach each other at any port");
+  }
   const auto replies = std::move(unlinked_.extract(exchange).mapped());
   for (const ArenaExchange::Reply& reply : replies) {
-    refuse(
-        reply.rank, exchange, ErrorCode::input_output,
-        fmt::format("this host has no connection with {}; let the hosts of the run reach each other at any port", why));
+    refuse(reply.rank, exchange, ErrorCode::input_output,
+           fmt::format(
+               "this host has no connection with host {}: {}; let the hosts of the run reach each other at any port",
+               peer, why));
   }
 }
 

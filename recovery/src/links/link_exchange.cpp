@@ -6,22 +6,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
-namespace {
-
-// An agent that is not reached for this long has died, or something between the hosts refuses its port.
-constexpr std::chrono::seconds kReachTime(30);
-
-}  // namespace
-
 std::vector<int> ranks_by_host(const std::vector<int>& hosts) {
   std::vector<int> counts;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
@@ -63,10 +53,10 @@ void LinkExchange::connect(int exchange) {
         continue;
       }
       attempt.dialers.push_back(std::make_unique<LinkDialer>(
-          io_, peer.address, token, kReachTime,
+          io_, peer.address, token, hosts_.reach_time,
           LinkDialer::Handlers{.on_link = take_it,
                                .on_given_up = [this, exchange, host = peer.host](const std::string& why) {
-                                 fail(exchange, fmt::format("host {} at {}", host, why));
+                                 fail(exchange, host, why);
                                }}));
     }
   }
@@ -86,12 +76,12 @@ void LinkExchange::take(int exchange, std::size_t lane, std::size_t position, Fi
   handlers_.on_links(exchange, std::move(complete.links));
 }
 
-void LinkExchange::fail(int exchange, const std::string& why) {
+void LinkExchange::fail(int exchange, int host, const std::string& why) {
   const auto found = attempts_.find(exchange);
   if (found == attempts_.end()) return;
   const Attempt failed = std::move(attempts_.extract(found).mapped());
   for (const LinkToken& token : failed.expected) listener_.forget(token);
-  handlers_.on_failed(exchange, why);
+  handlers_.on_failed(exchange, host, why);
 }
 
 // All of them, before anything else is done about the end of a generation: a duplicate keeps a connection open whose

@@ -6,6 +6,7 @@
 //
 // Duplicates of all of them stay here, by which the generation is ended on both sides. docs/decisions/hosts.md
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,8 +31,8 @@ class LinkExchange {
   struct Handlers {
     // All connections of the exchange are there.
     std::function<void(int exchange, Links links)> on_links{};
-    // They will never be: another host is not reached.
-    std::function<void(int exchange, const std::string& why)> on_failed{};
+    // They will never be: a host is not reached.
+    std::function<void(int exchange, int host, const std::string& why)> on_failed{};
   };
 
   // Who is where, in a generation over several hosts.
@@ -39,6 +40,9 @@ class LinkExchange {
     int host = 0;                   // the number of this one
     std::vector<int> of_ranks{};    // the host of each rank; the ranks of a host follow one another
     std::vector<LinkPeer> peers{};  // the other hosts
+    // For another host to be reached, while it is not. Longer than the head takes to give up a host that reaches nobody
+    // (HostTimes::host), so that such a one is not taken for one that reaches the head.
+    std::chrono::milliseconds reach_time = std::chrono::seconds(10);
   };
 
   // `io` and `listener`, that of this host, outlive the exchange.
@@ -65,7 +69,7 @@ class LinkExchange {
   };
 
   void take(int exchange, std::size_t lane, std::size_t position, FileDescriptor socket);
-  void fail(int exchange, const std::string& why);
+  void fail(int exchange, int host, const std::string& why);
 
   boost::asio::io_context& io_;
   LinkListener& listener_;

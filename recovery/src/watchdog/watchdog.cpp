@@ -141,6 +141,11 @@ void WatchdogLoop::open_hosts() {
            },
        .on_leaving = [this](int host,
                             int signal) { feed({.kind = EventKind::host_leaving, .signal = signal, .host = host}); }});
+  for (int host = 0; host < options_.hosts; ++host) {
+    agent_of_host(host).when_unreached([this, host](int generation, int peer, const std::string& why) {
+      feed({.kind = EventKind::hosts_cut, .generation = generation, .what = why, .host = host, .peer = peer});
+    });
+  }
 }
 
 RunRequests::Run WatchdogLoop::run_to_ask() {
@@ -224,11 +229,14 @@ void WatchdogLoop::decide_on(const Event& event) {
   const auto intended = intended_ranks_.find(event.member);
   const int rank =
       rank_of(event.member) >= 0 || intended == intended_ranks_.end() ? rank_of(event.member) : intended->second;
+  const bool were_hosts_cut = state_.cut.has_value();
   Decision decision = decide(state_, event, now);
   state_ = decision.state;
   for (const Action& action : decision.actions) perform(action);
   write_down(event, subject, decision, now);
   tell_of(event, rank, decision, now);
+  // Which host the run goes on without is decided after the report, when its members have left.
+  if (were_hosts_cut && !state_.cut) log(LogLevel::warning, decision.reason);
   forget_gone_processes();
 }
 
@@ -237,6 +245,7 @@ void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject,
   if (!is_of_the_run(event.kind)) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.device_slot;
   if (is_of_a_host(event.kind)) line["host"] = event.host;
+  if (event.kind == EventKind::hosts_cut) line["peer"] = event.peer;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;
@@ -258,7 +267,8 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
                             event.kind == EventKind::assignment_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
-  const bool is_loss = event.kind == EventKind::place_lost || event.kind == EventKind::host_lost;
+  const bool is_loss =
+      event.kind == EventKind::place_lost || event.kind == EventKind::host_lost || event.kind == EventKind::hosts_cut;
   if (is_loss) log(LogLevel::warning, decision.reason);
   if (is_of_a_host(event.kind) && !is_loss && event.kind != EventKind::fence_passed)
     log(LogLevel::info, decision.reason);

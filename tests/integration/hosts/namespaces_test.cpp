@@ -320,6 +320,73 @@ TEST_F(HostsInNamespaces, BlameNoReplicaOfOneThatIsCutOff) {
   EXPECT_EQ(end_of(1).exit_code, 75);
 }
 
+// ---- Two hosts reach the head, but not each other
+
+class HostsInNamespacesThatLoseEachOther : public HostsInNamespaces {
+ protected:
+  HostsInNamespacesThatLoseEachOther() {
+    number_of_hosts_ = 3;
+    digits_ = {{"--save-every", "1"}};
+  }
+
+  // A generation that opened waits in vain for ten seconds, and one that trains waits as long before it ends.
+  void wait_until_parted() const {
+    ASSERT_TRUE(comes_true([this] { return generations().size() >= 3; })) << "the others do not go on";
+  }
+
+  std::vector<int> hosts_of_newest_generation() const {
+    std::vector<int> hosts;
+    for (const Json& line : journal_of(folder_)) {
+      for (const Json& action : line.value("actions", Json::array())) {
+        if (action.at("action") == "open_generation") hosts = action.at("hosts").get<std::vector<int>>();
+      }
+    }
+    return hosts;
+  }
+};
+
+// The head's host goes on with the host of the lower number. No step is lost, and the bits are those of one host.
+TEST_F(HostsInNamespacesThatLoseEachOther, GoOnWithoutOneOfThem) {
+  start_with({{.rank = 0}});
+  wait_at_gate(0);
+
+  networks_->cut_between(1, 2);
+  open_gate(0);
+
+  expect_all_finished();
+  expect_the_bits_of_one_host();
+  expect_that_no_step_was_lost();
+  EXPECT_EQ(generations().front(), 3U);
+  EXPECT_EQ(generations().back(), 2U);
+  EXPECT_THAT(hosts_of_newest_generation(), ElementsAre(0, 1));
+  ASSERT_EQ(events("hosts_cut").size(), 1U);
+  EXPECT_THAT(std::string(events("hosts_cut")[0].at("reason")),
+              HasSubstr("host 1 and host 2 have no connection with each other"));
+  EXPECT_THAT(events("host_lost"), IsEmpty());
+  EXPECT_THAT(ended_.at(0).output, HasSubstr("the run goes on without host 2"));
+}
+
+// A process tries the device slot of the host that went. With a connection it stays.
+TEST_F(HostsInNamespacesThatLoseEachOther, AreTogetherAgainWhenTheConnectionIsBack) {
+  prepare({{.rank = 0}, {.rank = 0, .step = 12, .generation = 2}});
+  options_.insert(options_.end(), {"--place-rest", "1"});
+  start_all(options_, preloading("libheld_faults.so"));
+  wait_at_gate(0);
+  networks_->cut_between(1, 2);
+  open_gate(0);
+  wait_at_gate(1);
+
+  networks_->heal_between(1, 2);
+  ASSERT_TRUE(comes_true([this] { return events("ready").size() == 4; })) << "the host that went is not tried";
+  open_gate(1);
+
+  expect_all_finished();
+  expect_the_bits_of_one_host();
+  expect_that_no_step_was_lost();
+  EXPECT_THAT(generations(), ElementsAre(3, 3, 2, 3));
+  EXPECT_THAT(hosts_of_newest_generation(), ElementsAre(0, 1, 2));
+}
+
 // ---- The head's host is lost, and the others have the newest state
 
 class HostsInNamespacesWithoutAHead : public HostsInNamespaces {

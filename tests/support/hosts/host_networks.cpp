@@ -217,4 +217,18 @@ void HostNetworks::heal(int host, Cut where) const {
   configure(bridge_, "ip link set " + port_of(host) + " master bridge\n");
 }
 
+// What they send goes to a link address that nobody has.
+void HostNetworks::cut_between(int one, int other) const {
+  for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)}) {
+    configure(namespace_of(from),
+              "ip neigh replace " + address_of(to) + " lladdr 02:00:00:00:00:fe nud permanent dev eth0\n");
+  }
+}
+
+void HostNetworks::heal_between(int one, int other) const {
+  for (const auto& [from, to] : {std::pair(one, other), std::pair(other, one)}) {
+    configure(namespace_of(from), "ip neigh delete " + address_of(to) + " dev eth0\n");
+  }
+}
+
 }  // namespace holdfast

@@ -51,6 +51,9 @@ class HostNetworks {
   // Nothing gets from the host to others any more, nor from them to it.
   void cut_off(int host, Cut where) const;
   void heal(int host, Cut where) const;
+  // Nothing gets from one of two hosts to the other any more, while both reach all others.
+  void cut_between(int one, int other) const;
+  void heal_between(int one, int other) const;
 
  private:
   const FileDescriptor& namespace_of(int host) const { return hosts_.at(static_cast<std::size_t>(host)); }

@@ -276,6 +276,19 @@ TEST_F(ErringAgent, IsGivenUpForMessagesThatCannotBe) {
   EXPECT_EQ(host(1).lost.size(), 6U);
 }
 
+TEST_F(ErringAgent, SaysWhichHostItDoesNotReach) {
+  std::vector<std::string> unreached;
+  host(1).remote->when_unreached([&](int generation, int peer, const std::string& why) {
+    unreached.push_back(std::to_string(generation) + " " + std::to_string(peer) + " " + why);
+  });
+  become_present();
+
+  agent_->send({{"kind", kUnreached}, {"generation", 3}, {"peer", 2}, {"what", "nobody answers"}});
+  run_until([&] { return !unreached.empty(); }, "the news");
+
+  EXPECT_THAT(unreached, ElementsAre("3 2 nobody answers"));
+}
+
 TEST_F(ErringAgent, IsGivenUpForNewsBeforeItsPresence) {
   agent_->send({{"kind", kDied}, {"member", 7}});
   run_until([&] { return is_closed_; }, "the end of the connection");

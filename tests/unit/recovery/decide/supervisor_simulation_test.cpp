@@ -102,6 +102,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
   std::uint64_t cuts = 0;
   std::uint64_t agent_deaths = 0;
   std::uint64_t with_returned = 0;
+  std::uint64_t partings = 0;
+  std::uint64_t parted = 0;
 
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     const SimulatedRun run = simulate_hosts(seed);
@@ -111,6 +113,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
     cuts += static_cast<std::uint64_t>(run.cuts);
     agent_deaths += static_cast<std::uint64_t>(run.agent_deaths);
     with_returned += run.returned > 0 ? 1 : 0;
+    partings += static_cast<std::uint64_t>(run.partings);
+    parted += static_cast<std::uint64_t>(run.parted);
   }
 
   EXPECT_GT(endings[Ending::finished], seeds / 2);
@@ -119,6 +123,10 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappensToHosts) {
   EXPECT_GT(cuts, seeds / 2);
   EXPECT_GT(agent_deaths, seeds / 10);
   EXPECT_GT(with_returned, seeds / 50);
+  EXPECT_GT(partings, seeds / 5);
+  EXPECT_GT(parted, seeds / 100);
+  RecordProperty("partings", std::to_string(partings));
+  RecordProperty("parted", std::to_string(parted));
   RecordProperty("lost_hosts", std::to_string(lost_hosts));
   RecordProperty("cuts", std::to_string(cuts));
   RecordProperty("agent_deaths", std::to_string(agent_deaths));

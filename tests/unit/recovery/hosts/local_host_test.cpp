@@ -155,14 +155,16 @@ TEST_F(OwnHost, SendsNothingToAProcessThatTheHeadHasDropped) {
   EXPECT_THAT(played(7).sent, IsEmpty());
 }
 
+constexpr int kPortOfNobody = 1;
+
 // Another host of the generation is played by connections that the test makes.
 class OneOfTwoHosts : public OwnHost {
  protected:
-  OneOfTwoHosts() {
+  explicit OneOfTwoHosts(std::chrono::milliseconds reach_time = std::chrono::minutes(1)) {
     auto starter = std::make_unique<PlayedStarter>();
     starter_ = starter.get();
     processes_.clear();
-    host_ = local_host(io_, std::move(starter), {.links = &links_});
+    host_ = local_host(io_, std::move(starter), {.links = &links_, .reach_time = reach_time});
     for (const int id : {4, 7}) start(id);
   }
 
@@ -263,6 +265,33 @@ TEST_F(OneOfTwoHosts, MakesNewConnectionsForTheNextGeneration) {
   run_until([&] { return played(7).sent.back().at("kind") == kArena; });
 
   EXPECT_EQ(played(7).sent.back().at("generation"), 4);
+}
+
+class OneOfTwoHostsThatIsAlone : public OneOfTwoHosts {
+ protected:
+  OneOfTwoHostsThatIsAlone() : OneOfTwoHosts(std::chrono::milliseconds(20)) {}
+};
+
+TEST_F(OneOfTwoHostsThatIsAlone, SaysSoAndLeavesItsMembersWaiting) {
+  std::vector<std::string> unreached;
+  host_->when_unreached([&](int generation, int peer, const std::string& why) {
+    unreached.push_back(std::to_string(generation) + " " + std::to_string(peer) + " " + why);
+  });
+  host_->open_generation({.number = 3,
+                          .members = {3, 4, 7},
+                          .hosts = {0, 1, 1},
+                          .host = 1,
+                          .peers = {{.host = 0, .address = {"127.0.0.2", kPortOfNobody}, .key = key_}}});
+  ask_for_arena(4, 3);
+  ask_for_arena(7, 3);
+
+  run_until([&] { return !unreached.empty(); });
+
+  ASSERT_EQ(unreached.size(), 1U);
+  EXPECT_THAT(unreached[0], testing::StartsWith("3 0 127.0.0.2:1 cannot be reached"));
+  EXPECT_EQ(played(4).sent.size(), 1U) << "only its rank";
+  host_->cancel_generation();
+  EXPECT_EQ(played(4).sent.back().at("error"), "generation 3 was ended");
 }
 
 TEST_F(OneOfTwoHosts, NeedsNoConnectionWhereAllRanksAreOnThisHost) {

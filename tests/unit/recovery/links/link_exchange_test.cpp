@@ -51,7 +51,7 @@ class HostsOfAGeneration : public ::testing::Test {
           loopback_.io, *host.listener, of_generation,
           LinkExchange::Handlers{
               .on_links = [&host](int exchange, LinkExchange::Links links) { host.links[exchange] = std::move(links); },
-              .on_failed = [&host](int, const std::string& why) { host.failed.push_back(why); }});
+              .on_failed = [&host](int, int, const std::string& why) { host.failed.push_back(why); }});
     }
   }
 

@@ -66,6 +66,7 @@ bool needs_member(EventKind kind) {
     case EventKind::fence_passed:
     case EventKind::host_returned:
     case EventKind::host_leaving:
+    case EventKind::hosts_cut:
     case EventKind::timer:
       return false;
     default:
@@ -98,9 +99,10 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     for (const int step : numbers_in(value)) event.steps.push_back(step);
   } else {
     static const std::map<std::string, int Event::*> numbers{
-        {"member", &Event::member},     {"generation", &Event::generation}, {"count", &Event::count},
-        {"place", &Event::device_slot}, {"exit_code", &Event::exit_code},   {"signal", &Event::signal},
-        {"host", &Event::host}};
+        {"member", &Event::member},       {"generation", &Event::generation},
+        {"count", &Event::count},         {"place", &Event::device_slot},
+        {"exit_code", &Event::exit_code}, {"signal", &Event::signal},
+        {"host", &Event::host},           {"peer", &Event::peer}};
     const auto number = numbers.find(key);
     if (number == numbers.end()) throw std::runtime_error("unknown field " + key);
     event.*number->second = std::stoi(value);

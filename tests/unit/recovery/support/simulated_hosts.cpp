@@ -36,6 +36,35 @@ bool SimulatedWorld::is_any_cut(const std::vector<int>& members) const {
   });
 }
 
+bool SimulatedWorld::are_parted(const std::vector<int>& members) const {
+  const auto has_member_on = [&](int host) {
+    return std::any_of(members.begin(), members.end(), [&](int member) { return processes_.at(member).host == host; });
+  };
+  return now_ < parted_until_ && has_member_on(parted_.first) && has_member_on(parted_.second);
+}
+
+void SimulatedWorld::part_hosts() {
+  ++partings_;
+  const int higher = draws_of_partings_.between(1, static_cast<int>(connections_.size()) - 1);
+  parted_ = {draws_of_partings_.below(higher), higher};
+  const int longest_ms = draws_of_partings_.chance(50) ? 3000 : 30'000;
+  parted_until_ = now_ + std::chrono::milliseconds(draws_of_partings_.between(10, longest_ms));
+  note("hosts " + std::to_string(parted_.first) + " and " + std::to_string(higher) + " lose each other");
+}
+
+// The agent of the host with the higher number has dialed the other for the whole time.
+std::optional<Event> SimulatedWorld::on_unreached(int generation) {
+  if (generation != generation_.number || generation_.is_cancelled || generation_.step >= 0) return std::nullopt;
+  if (!are_parted(generation_.members)) return std::nullopt;
+  send_up(parted_.second, within(0, 5),
+          {.kind = EventKind::hosts_cut,
+           .generation = generation,
+           .what = "nobody answers",
+           .host = parted_.second,
+           .peer = parted_.first});
+  return std::nullopt;
+}
+
 // What is sent during a cut comes after it, where the connection is still the same: the network sends it again.
 void SimulatedWorld::send_up(int host, Microseconds delay, const Event& event) {
   Connection& link = connection(host);
@@ -90,6 +119,11 @@ std::optional<Event> SimulatedWorld::happen_between_hosts(const Item& item) {
     case Happening::head_misses:
       if (connection(host).number == item.number) return lose_host(host, "the connection was closed");
       break;
+    case Happening::hosts_part:
+      part_hosts();
+      break;
+    case Happening::unreached:
+      return on_unreached(item.number);
     case Happening::fence_passes:
       return on_fence_passes(host, item.number);
     default:

@@ -30,8 +30,14 @@ SimulatedWorld::SimulatedWorld(std::uint64_t seed, int hosts)
     : draws_(seed),
       steps_(draws_.between(1, 60)),
       faults_(draws_.below(kFaultsAtMost + 1)),
-      connections_(static_cast<std::size_t>(hosts)) {
+      connections_(static_cast<std::size_t>(hosts)),
+      draws_of_partings_(seed + 1) {
   for (int host = 1; host < hosts; ++host) start_agent(host);
+  // In a fifth of the runs, by draws of their own: the other runs stay as they were.
+  const int partings = hosts > 1 && seed / 2 % 5 == 0 ? draws_of_partings_.between(1, 3) : 0;
+  for (int i = 0; i < partings; ++i) {
+    schedule(std::chrono::milliseconds(draws_of_partings_.below(3000)), {.happening = Happening::hosts_part});
+  }
   if (draws_.chance(3)) poison_ = draws_.between(1, static_cast<int>(steps_));
   // About as long as the run would take without a fault. The other faults come while it recovers.
   const int duration_ms = 150 + 20 * static_cast<int>(steps_);
@@ -227,6 +233,7 @@ void SimulatedWorld::open_generation(int generation, const std::vector<int>& mem
     command(member, Happening::told_to_join, generation);
   }
   check_start(generation_);
+  if (connections_.size() > 1) schedule(kReachTime, {.happening = Happening::unreached, .number = generation});
   if (takes_fault(15)) schedule(within(0, 30), {.happening = Happening::fault});
 }
 
@@ -321,7 +328,7 @@ void SimulatedWorld::on_leaves(int member, int generation) {
 // All members get the newest state among them. Without one, the state of the files is read.
 void SimulatedWorld::on_synchronised(int number) {
   if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
-  if (is_any_cut(generation_.members)) {
+  if (is_any_cut(generation_.members) || are_parted(generation_.members)) {
     return schedule(within(20, 40), {.happening = Happening::synchronised, .number = number});
   }
   std::int64_t newest = -1;
@@ -350,6 +357,12 @@ void SimulatedWorld::on_computed(int number) {
   const auto hangs = [&](int member) { return is_hung(processes_.at(member)); };
   if (std::any_of(generation_.members.begin(), generation_.members.end(), hangs) || is_any_cut(generation_.members)) {
     return schedule(within(20, 40), {.happening = Happening::computed, .number = number});
+  }
+  // What a rank of one of the two has sent is not acknowledged, so it leaves.
+  if (are_parted(generation_.members)) {
+    const auto rank = std::find_if(generation_.members.begin(), generation_.members.end(),
+                                   [this](int member) { return processes_.at(member).host == parted_.second; });
+    return schedule(within(500, 1000), {.happening = Happening::leaves, .member = *rank, .number = number});
   }
   generation_.under = generation_.step + 1;
   if (generation_.under == poison_) {

@@ -11,8 +11,9 @@
 // Everything follows from the seed.
 //
 // With several hosts, the head is on host 0 and reaches each other host by one connection. The network between them
-// delays, and is cut for a while in one direction or both. Agents die with all processes of their host, and start
-// again. Beats, fences and their times are those of hosts/beats.h; the clock of a host may be slow by a tenth.
+// delays, and is cut for a while in one direction or both. Two hosts may also lose each other alone. Agents die with
+// all processes of their host, and start again. Beats, fences and their times are those of hosts/beats.h; the clock of
+// a host may be slow by a tenth.
 //
 // A step is a number: it is committed when each member's state has it. The file of the newest snapshot is a number,
 // too.
@@ -55,6 +56,8 @@ struct Violation {
 class SimulatedWorld {
  public:
   static constexpr std::int64_t kSnapshotEvery = 5;
+  // For another host to be reached. Longer than the head takes to give a host up.
+  static constexpr std::chrono::milliseconds kReachTime{1500};
 
   explicit SimulatedWorld(std::uint64_t seed, int hosts = 1);
 
@@ -89,6 +92,7 @@ class SimulatedWorld {
   // A program that leaves without having saved looks like one that was asked to stop and has saved.
   bool had_early_exit() const { return had_early_exit_; }
   int cuts() const { return cuts_; }
+  int partings() const { return partings_; }
   int agent_deaths() const { return agent_deaths_; }
   int returned() const { return returned_; }
   bool is_timer_set_until(Moment moment) const { return timer_ && *timer_ <= moment - Moment{}; }
@@ -161,6 +165,8 @@ class SimulatedWorld {
     head_hears,     // number: of the connection; beat
     head_misses,    // number: of the connection, which was closed
     fence_passes,   // number: of the connection that was lost
+    hosts_part,     // two hosts lose each other
+    unreached,      // number: generation whose hosts do not all reach each other
     notice,         // event, by any other way
     timer,          // number: of the timer
     initialised,    //
@@ -219,6 +225,9 @@ class SimulatedWorld {
   Microseconds host_clock(int host) const;
   bool is_cut(int host) const;
   bool is_any_cut(const std::vector<int>& members) const;
+  bool are_parted(const std::vector<int>& members) const;
+  void part_hosts();
+  std::optional<Event> on_unreached(int generation);
   void send_up(int host, Microseconds delay, const Event& event);
   void send_down(int host, Microseconds delay, int member, Happening happening, int number);
   void start_agent(int host);
@@ -262,6 +271,10 @@ class SimulatedWorld {
   std::map<int, Process> processes_;
   Generation generation_;
   std::vector<Connection> connections_;  // by host; that of host 0 is unused
+  Draws draws_of_partings_;
+  std::pair<int, int> parted_{0, 0};  // two hosts that do not reach each other, the lower number first
+  Microseconds parted_until_{};
+  int partings_ = 0;
   int cuts_ = 0;
   int agent_deaths_ = 0;
   int returned_ = 0;

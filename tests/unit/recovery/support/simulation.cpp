@@ -162,7 +162,12 @@ class Simulation {
     const Member* was = find_member(before, event.member);
     const Member* is = find_member(state_, event.member);
     if (event.kind == EventKind::host_lost) ++run_.lost_hosts;
-    if (event.kind == EventKind::host_lost && state_.generation >= 0) check_loss(before);
+    const bool is_paid = state_.history.restarts.size() > before.history.restarts.size() ||
+                         (state_.phase == RunPhase::ending && before.phase != RunPhase::ending);
+    if (event.kind == EventKind::hosts_cut && is_paid) ++run_.lost_hosts;
+    const bool is_loss = event.kind == EventKind::host_lost || event.kind == EventKind::hosts_cut;
+    if (is_loss && state_.generation >= 0) check_loss(before);
+    if (before.cut && !state_.cut) check_parting(before, event);
     if (!is_failure(event.kind) || is_of_the_run(event.kind) || was == nullptr) return;
     const bool has_failed = is == nullptr || is->stage == Stage::failed;
     const bool is_new = was->stage != Stage::failed && was->stage != Stage::finished && was->stage != Stage::leaving;
@@ -176,6 +181,25 @@ class Simulation {
   // The loss of a host ends no other process, and costs one restart at most.
   void check_loss(const State& before) const {
     demand(state_.history.restarts.size() <= before.history.restarts.size() + 1, "a lost host costs several restarts");
+  }
+
+  // At most one of two hosts that do not reach each other goes. It does not have the newest state alone.
+  void check_parting(const State& before, const Event& event) {
+    std::set<int> gone;
+    std::int64_t newest = -1;
+    std::int64_t newest_gone = -1;
+    for (const Member& member : state_.members) {
+      const Member* was = find_member(before, member.id);
+      const bool fails_by_itself = is_failure(event.kind) && member.id == event.member;
+      if (was == nullptr || !is_able(*was) || fails_by_itself) continue;
+      if (is_able(member)) newest = std::max(newest, member.step);
+      if (member.stage != Stage::failed) continue;
+      newest_gone = std::max(newest_gone, member.step);
+      gone.insert(member.host);
+    }
+    demand(gone.size() <= 1, "both of two hosts that do not reach each other go");
+    demand(newest_gone <= newest, "the newest state goes with its host");
+    run_.parted += gone.empty() ? 0 : 1;
   }
 
   // The failure of a process that tries a slot that was left out costs nothing.
@@ -230,7 +254,7 @@ class Simulation {
         event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
     const bool has_waited_long = world_.longest_end() > state_.policy.recovery.stop_grace / 2;
     const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit() || has_waited_long;
-    demand(!was_lost || has_a_cause || world_.cuts() > 0,
+    demand(!was_lost || has_a_cause || world_.cuts() + world_.partings() > 0,
            "patience is lost with processes that did as they were asked");
   }
 
@@ -370,6 +394,7 @@ class Simulation {
     run_.computed_steps_again = world_.steps_computed_again() > 0;
     run_.cuts = world_.cuts();
     run_.agent_deaths = world_.agent_deaths();
+    run_.partings = world_.partings();
     run_.returned = world_.returned();
     for (const int member : world_.living()) {
       if (hosts_ > 1 && is_out_of_reach(member)) continue;

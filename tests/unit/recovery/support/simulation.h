@@ -36,6 +36,8 @@ struct SimulatedRun {
   int lost_hosts = 0;
   int cuts = 0;  // of the network
   int agent_deaths = 0;
+  int partings = 0;  // of two hosts
+  int parted = 0;    // hosts without which the run went on for that
   int returned = 0;  // members, with a host that was lost
 };
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 
@@ -52,6 +53,14 @@ std::vector<bool> validated_epochs(const Outcome& outcome) {
   std::vector<bool> validated;
   for (const Logs& logs : outcome.history) validated.push_back(logs.contains("val_loss"));
   return validated;
+}
+
+LambdaCallback stops_before(std::int64_t step) {
+  LambdaCallbackOptions stops{.name = "stops"};
+  stops.on_step_begin = [step](TrainingContext& context) {
+    if (context.step() == step) context.stop_training();
+  };
+  return LambdaCallback(stops);
 }
 
 TEST(EpochPlan, GoesOnInTheNextPassWhereAnEpochEnds) {
@@ -167,13 +176,10 @@ TEST(Fit, TellsCallbacksOfAStepBeforeItBegins) {
 TEST(Fit, EndsAfterTheStepBeforeWhichACallbackAskedForIt) {
   for (const std::int64_t step : {0, 1, 3, 4, 7}) {
     SCOPED_TRACE(step);
-    LambdaCallbackOptions stops{.name = "stops"};
-    stops.on_step_begin = [step](TrainingContext& context) {
-      if (context.step() == step) context.stop_training();
-    };
+    const Outcome outcome = planned_outcome({.replicas = 2}, {.epochs = 2, .steps_per_epoch = 4},
+                                            [&] { return std::vector<CallbackHandle>{stops_before(step)}; });
 
-    const FitOptions options{.epochs = 2, .steps_per_epoch = 4, .callbacks = {LambdaCallback(stops)}};
-    EXPECT_EQ(planned_outcome({.replicas = 2}, options).step, step + 1);
+    EXPECT_EQ(outcome.step, step + 1);
   }
 }
 
@@ -182,11 +188,9 @@ TEST(Fit, EndsAfterThatStepAlsoWhereItIsMadeByALaterStart) {
   const TemporaryFolder folder;
   const auto train = [&](std::int64_t fail_at) {
     return planned_outcome({.replicas = 2, .run_directory = folder.path()}, {.epochs = 2, .steps_per_epoch = 4}, [&] {
-      LambdaCallbackOptions stops{.name = "stops"};
-      stops.on_step_begin = [](TrainingContext& context) {
-        if (context.step() == 2) context.stop_training();
-      };
-      return std::vector<CallbackHandle>{LambdaCallback(stops), ModelCheckpoint({.every_steps = 1}), FailAt(fail_at)};
+      const auto is_saved = [&folder] { return std::filesystem::exists(folder / savepoint_name(2)); };
+      return std::vector<CallbackHandle>{stops_before(2), ModelCheckpoint({.every_steps = 1}),
+                                         FailAt(fail_at, is_saved)};
     });
   };
   EXPECT_THROW(train(3), std::runtime_error);

@@ -243,7 +243,8 @@ def with_options(arguments, **changes):
 def step_times(arguments, networks, hosts, replicas):
     """Seconds of LeNet-5's steps on so many hosts and replicas, as one process has committed them.
 
-    Each replica has one shard. It would compute two at once on what it takes for a host of its own, and here is none.
+    Each replica has one shard. It would compute two at once on the cores of a host of its own, and the hosts share theirs
+    here.
     """
     options = with_options(arguments, hosts=hosts, replicas=replicas)
     with tempfile.TemporaryDirectory(prefix="holdfast-hosts-", dir=arguments.folder) as folder:
@@ -506,22 +507,13 @@ def main():
         measure(arguments, networks, figures, failures)
     print(f"{arguments.hosts} hosts with {arguments.replicas} replica(s) each on {os.cpu_count()} cores; load average "
           f"{load_before} before, {load()} after")
-    if figures.get("step"):
-        print_steps(figures["step"])
-    if figures.get("state"):
-        print_states(figures["state"])
-    if figures.get("torchrun"):
-        print_torch(figures["torchrun"])
-    if figures.get("cancels"):
-        print("\n" + figures["cancels"])
-    if figures.get("death"):
-        print_deaths(figures["death"])
-    if figures.get("cut"):
-        print_cuts(figures["cut"])
-    if figures.get("cut between two"):
-        print_cuts_between(figures["cut between two"])
-    if figures.get("death of the head"):
-        print_head_deaths(figures["death of the head"], arguments.head_timeout)
+    shown_by = {"step": print_steps, "state": print_states, "torchrun": print_torch,
+                "cancels": lambda table: print("\n" + table), "death": print_deaths, "cut": print_cuts,
+                "cut between two": print_cuts_between,
+                "death of the head": lambda deaths: print_head_deaths(deaths, arguments.head_timeout)}
+    for name, show in shown_by.items():
+        if figures.get(name):
+            show(figures[name])
     for failure in failures:
         print(f"\nNOT MEASURED: {failure}")
     if arguments.json:

@@ -120,15 +120,16 @@ NormalizedRows& normalized_rows() {
 template <std::size_t kTileBytes>
 void run_normalization(const VectorKernels&, Arrays& of) {
   NormalizedRows& rows = normalized_rows<kTileBytes>();
-  rows.inference.forward(rows.bases(of), [] {});
+  rows.inference.forward(rows.bases(of), [](const std::string&) {});
 }
 
 template <std::size_t kTileBytes>
 void train_normalization(const VectorKernels&, Arrays& of) {
   NormalizedRows& rows = normalized_rows<kTileBytes>();
   const ModelPlan::Bases bases = rows.bases(of);
-  rows.training.forward(bases, [] {});
-  for (const BackwardPart& part : rows.training.backward_parts(1)) rows.training.backward(part, bases, [] {});
+  rows.training.forward(bases, [](const std::string&) {});
+  for (const BackwardPart& part : rows.training.backward_parts(1))
+    rows.training.backward(part, bases, [](const std::string&) {});
 }
 
 constexpr std::size_t kTile = std::size_t{256} << 10;

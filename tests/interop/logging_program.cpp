@@ -1,6 +1,8 @@
 // A small training that logs; Python tests read what it writes:
 //   logging_program RUN_DIRECTORY [URL [CERTIFICATES]]
-// Trains five epochs of 16 steps, with a savepoint after every second epoch. With a URL, sends each epoch there.
+//   logging_program RUN_DIRECTORY embeddings
+// Trains five epochs of 16 steps, with a savepoint after every second epoch. With a URL, sends each epoch there. With
+// "embeddings" it trains a table of five words.
 // HOLDFAST_FAULTS injects faults.
 
 #include <string>
@@ -33,11 +35,31 @@ void add_points(TrainingContext& context, TensorBoardPoints& points) {
   points.scalar("square", static_cast<double>(context.epoch() * context.epoch()));
 }
 
+// Which of five words come in pairs.
+Dataset pairs() {
+  std::vector<std::int32_t> ids;
+  std::vector<float> targets;
+  for (std::int32_t pair = 0; pair < 25; ++pair) {
+    ids.insert(ids.end(), {pair / 5, pair % 5});
+    targets.push_back(pair / 5 == pair % 5 ? 1.0F : 0.0F);
+  }
+  return from_tensors(Tensor(Shape{25, 2}, ids), Tensor(Shape{25, 1}, targets));
+}
+
+void train_embeddings(Replica& replica) {
+  const Sequential model{Input({2}, {.dtype = DType::i32}), Embedding{5, 3}, Flatten{}, Dense{1}};
+  Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}};
+  std::vector<CallbackHandle> callbacks = {
+      TensorBoard{{.embeddings_every_epochs = 1, .embedding_labels = {{"embedding", {"a", "b", " ", "\n", "\"e\""}}}}}};
+  trainer.fit(pairs().batch(5), {.epochs = 2, .callbacks = callbacks});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const SuperviseOptions options{.replicas = 2, .run_directory = argc > 1 ? argv[1] : "run"};
   const std::string url = argc > 2 ? argv[2] : "";
+  if (url == "embeddings") return supervise(argc, argv, options, train_embeddings);
   const std::string certificates = argc > 3 ? argv[3] : "";
   return supervise(argc, argv, options, [&](Replica& replica) {
     const Sequential model{Input{2}, Dense{8, {.activation = Activation::tanh}}, Dense{1}};
@@ -47,6 +69,7 @@ int main(int argc, char** argv) {
                                                           .histograms_every_epochs = 1,
                                                           .images_every_epochs = 2,
                                                           .write_graph = true,
+                                                          .profile_steps = {2, 4},
                                                           .add = add_points}}};
     if (!url.empty()) callbacks.emplace_back(RemoteMonitor{{.root = url, .run = "r", .ca_file = certificates}});
     trainer.fit(points(256).shuffle().batch(16),

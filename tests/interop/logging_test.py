@@ -1,10 +1,13 @@
 """Python's csv and TensorBoard read what CSVLogger and TensorBoard callbacks write, also after failures."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
 
+import h5py
+import hdf5plugin  # noqa: F401, savepoints are compressed with zstd
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -111,6 +114,60 @@ def test_tensorboard_shows_the_layers_of_the_model(undisturbed):
     assert nodes == [("input", "Input", []), ("dense", "Dense", ["input"]), ("dense_1", "Dense", ["dense"])]
 
 
+def test_tensorboard_has_a_profile_of_the_steps_that_were_asked_for(undisturbed):
+    from jax.profiler import ProfileData
+    folder = undisturbed / "tensorboard/train/plugins/profile/steps_2_to_4"
+    space = ProfileData.from_serialized_xspace((folder / "holdfast.xplane.pb").read_bytes())
+
+    (plane,) = space.planes
+    assert plane.name == "/host:CPU"
+    lines = {line.name: list(line.events) for line in plane.lines}
+    assert sorted(lines) == ["fit()", "worker 1"]
+    assert [event.name for event in lines["fit()"]].count("update") == 3
+    shards = [event for event in lines["worker 1"] if event.name.startswith("shard ")]
+    assert len(shards) == 3 and all(event.duration_ns > 0 for event in shards)
+    parts = [event.name for event in lines["worker 1"]]
+    assert "loss" in parts and [part for part in parts if part.startswith("dense: ")]
+
+
+class Projector:
+    """What the Projector tab of TensorBoard gets from its server."""
+
+    def __init__(self, run):
+        from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
+        from tensorboard.plugins import base_plugin
+        from tensorboard.plugins.projector.projector_plugin import ProjectorPlugin
+
+        folder = str(run / "tensorboard")
+        multiplexer = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(folder)
+        multiplexer.Reload()
+        provider = data_provider.MultiplexerDataProvider(multiplexer, folder)
+        plugin = ProjectorPlugin(base_plugin.TBContext(logdir=folder, data_provider=provider))
+        self.routes = plugin.get_plugin_apps()
+
+    def get(self, route, **arguments):
+        from werkzeug.test import Client
+        response = Client(self.routes[route]).get(query_string=arguments)
+        assert response.status_code == 200, response.data
+        return response.data
+
+
+def test_the_projector_of_tensorboard_shows_tables_with_their_labels(tmp_path):
+    program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "logging_program")
+    trained = subprocess.run([program, tmp_path / "run", "embeddings"], capture_output=True, text=True, timeout=300)
+    assert trained.returncode == 0, trained.stderr
+    projector = Projector(tmp_path / "run")
+
+    assert json.loads(projector.get("/runs")) == ["train"]
+    (table,) = json.loads(projector.get("/info", run="train"))["embeddings"]
+    assert table["tensorName"] == "embedding/embeddings" and table["tensorShape"] == [5, 3]
+    values = np.frombuffer(projector.get("/tensor", run="train", name=table["tensorName"]), dtype="<f4")
+    with h5py.File(max((tmp_path / "run").glob("savepoint-*.h5"))) as savepoint:
+        assert values.tobytes() == savepoint["model/embedding/embeddings"][()].tobytes()
+    labels = projector.get("/metadata", run="train", name=table["tensorName"]).decode()
+    assert labels.splitlines() == ["a", "b", '" "', "\\n", '"e"']
+
+
 def expect_tensorboard_reads(run):
     inspect = [sys.executable, "-m", "tensorboard.main", "--inspect", "--logdir", str(run / "tensorboard")]
     result = subprocess.run(inspect, capture_output=True, text=True, timeout=300)
@@ -151,7 +208,7 @@ def test_a_start_continues_the_logs_from_its_savepoint(undisturbed, tmp_path):
     assert len(rows(tmp_path / "run")) == 3
     with open(tmp_path / "run/log.csv", "a") as file:
         file.write("3,0.5")  # a row cut off by a kill
-    files = sorted((tmp_path / "run/tensorboard/train").iterdir())
+    files = sorted((tmp_path / "run/tensorboard/train").glob("events.*"))
     files[-1].write_bytes(files[-1].read_bytes()[:-5])
 
     train(tmp_path / "run")

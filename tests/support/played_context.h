@@ -34,6 +34,8 @@ class PlayedContext final : public TrainingContext {
   std::string graph() const override { return graph_text; }
   std::optional<float> learning_rate() const override { return rate; }
   void set_learning_rate(float set) override { rate = set; }
+  void begin_profile() override { profiled_from = step_number; }
+  std::vector<ProfileSpan> end_profile() override { return spans; }
   void save(const std::string& path, const SaveOptions& options) override {
     saved.push_back(path);
     write(path);
@@ -59,6 +61,8 @@ class PlayedContext final : public TrainingContext {
   std::optional<std::int64_t> restored;  // the same after restore_kept_weights()
   std::vector<WeightArray> arrays;
   std::string graph_text;
+  std::optional<std::int64_t> profiled_from;  // the step of begin_profile()
+  std::vector<ProfileSpan> spans;             // what end_profile() returns
   std::optional<float> rate;
   std::vector<std::string> saved;
   std::vector<SaveOptions> asked;  // one for each of `saved`

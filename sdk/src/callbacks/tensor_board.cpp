@@ -13,10 +13,12 @@
 #include <string_view>
 #include <utility>
 
+#include "callbacks/embedding_tables.h"
 #include "callbacks/event_file.h"
 #include "callbacks/event_series.h"
 #include "callbacks/graph_definition.h"
 #include "callbacks/png_writer.h"
+#include "callbacks/profile_file.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
@@ -108,6 +110,36 @@ std::optional<double> steps_per_second(const Moment& from, const Moment& to) {
   return static_cast<double>(to.step - from.step) / seconds;
 }
 
+void check(const TensorBoardOptions& options) {
+  const auto refuse = [](const std::string& why) { throw Error(ErrorCode::invalid_argument, why); };
+  if (options.scalars_every_steps < 0 || options.histograms_every_epochs < 0 || options.images_every_epochs < 0 ||
+      options.embeddings_every_epochs < 0) {
+    refuse("TensorBoard needs numbers of at least 0 for the steps and epochs between two points");
+  }
+  if (!options.embedding_labels.empty() && options.embeddings_every_epochs == 0) {
+    refuse("TensorBoard has embedding_labels and writes no embeddings; set embeddings_every_epochs");
+  }
+  const ProfiledSteps& profiled = options.profile_steps;
+  const bool is_range = profiled.first > 0 && (profiled.last == 0 || profiled.last >= profiled.first);
+  if (!is_range && (profiled.first != 0 || profiled.last != 0)) {
+    refuse(
+        fmt::format("TensorBoard cannot profile the steps from {} to {}; the first is at least 1, and the last no less "
+                    "than that",
+                    profiled.first, profiled.last));
+  }
+  if (!options.now) refuse("TensorBoard needs a clock: TensorBoardOptions::now is empty");
+}
+
+// Training goes on, because nothing of it depends on what people look at.
+template <typename Write>
+void write_or_log(const std::string& what, const Write& write) {
+  try {
+    write();
+  } catch (const Error& failure) {
+    log(LogLevel::error, fmt::format("TensorBoard cannot write {}; training continues: {}", what, failure.what()));
+  }
+}
+
 bool is_due(std::int64_t count, std::int64_t every) {
   return every > 0 && count % every == 0;
 }
@@ -115,10 +147,8 @@ bool is_due(std::int64_t count, std::int64_t every) {
 }  // namespace
 
 TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {
-  if (options_.scalars_every_steps < 0 || options_.histograms_every_epochs < 0 || options_.images_every_epochs < 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "TensorBoard needs numbers of at least 0 for the steps and epochs between two points");
-  }
+  check(options_);
+  if (options_.profile_steps.last == 0) options_.profile_steps.last = options_.profile_steps.first;
   // A replica is ahead of another by a step at most, and some replicas may die one after another.
   constexpr std::size_t kRecentSteps = 16;
   if (options_.scalars_every_steps > 0) steps_ = std::make_unique<RecentEvents>(kRecentSteps);
@@ -163,6 +193,7 @@ std::vector<RecentEvents*> TensorBoard::recent_events() const {
 
 void TensorBoard::on_fit_begin(TrainingContext& context) {
   for (RecentEvents* const events : recent_events()) events->clear();
+  if (!options_.embedding_labels.empty()) check_embedding_labels(context.weights(), options_.embedding_labels);
   EpochRecord::on_fit_begin(context);
 }
 
@@ -176,7 +207,13 @@ void TensorBoard::on_epoch_begin(TrainingContext& context) {
   if (!last_point_) last_point_ = epoch_begun_;
 }
 
+// On each rank: another one may be the primary at the end.
+void TensorBoard::on_step_begin(TrainingContext& context) {
+  if (context.step() + 1 == options_.profile_steps.first) context.begin_profile();
+}
+
 void TensorBoard::on_step_end(TrainingContext& context, const Logs& logs) {
+  if (options_.profile_steps.first > 0 && context.step() == options_.profile_steps.last) write_profile(context);
   const bool is_point = is_due(context.step(), options_.scalars_every_steps);
   if (is_point) add_step(context, logs);
   // A process that came into the middle of an epoch counts from its first step, whose beginning it does not know.
@@ -220,6 +257,37 @@ void TensorBoard::on_epoch_end(TrainingContext& context, const Logs& logs) {
     if (!points.summary().empty()) added_->add(context.epoch(), points.summary());
   }
   EpochRecord::on_epoch_end(context, logs);
+  if (is_due(context.epoch() + 1, options_.embeddings_every_epochs) && writes(context)) write_embeddings(context);
+}
+
+// A recovery may have left the tables of an earlier epoch.
+void TensorBoard::finish(const TrainingContext& context) {
+  if (options_.embeddings_every_epochs > 0) write_embeddings(context);
+}
+
+// With the points of epochs: TensorBoard looks for them in the folders that have points.
+void TensorBoard::write_embeddings(const TrainingContext& context) const {
+  write_or_log("the tables of embeddings", [&] {
+    write_embedding_tables(context.file_system(), directory(context) + "/train", context.weights(),
+                           options_.embedding_labels);
+  });
+}
+
+void TensorBoard::write_profile(TrainingContext& context) const {
+  const std::vector<ProfileSpan> spans = context.end_profile();
+  if (spans.empty() || !writes(context)) return;
+  const ProfiledSteps& steps = options_.profile_steps;
+  write_or_log("the profile", [&] {
+    const std::string folder =
+        fmt::format("{}/train/plugins/profile/steps_{}_to_{}", directory(context), steps.first, steps.last);
+    context.file_system().create_folders(folder);
+    const std::string space = profile_space(spans);
+    write_whole_file(context.file_system(), folder + "/holdfast.xplane.pb", std::as_bytes(std::span(space)));
+  });
+}
+
+std::string TensorBoard::directory(const TrainingContext& context) const {
+  return path_in_run(context, options_.directory, "tensorboard", "TensorBoard");
 }
 
 // On each rank, although one rank writes: another one may take over before the points are in its file.
@@ -248,7 +316,7 @@ void TensorBoard::add_weights(const TrainingContext& context) {
 }
 
 void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
-  const std::string directory = path_in_run(context, options_.directory, "tensorboard", "TensorBoard");
+  const std::string directory = this->directory(context);
   // Trainers that follow one another in a run have folders of their own.
   if (!training_ || directory != directory_) {
     directory_ = directory;

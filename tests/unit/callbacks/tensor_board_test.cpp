@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "callbacks/event_file.h"
+#include "callbacks/profile_file.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/whole_file.h"
 #include "support/disks/memory_file_system.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
@@ -415,6 +417,106 @@ TEST(TensorBoard, WritesTheGraphOnce) {
   }
 
   EXPECT_EQ(board.files_of("graph"), 1U);
+}
+
+TEST(TensorBoard, WritesTheTablesOfEpochsThatAreDueAndTheLastOnes) {
+  Board board;
+  PlayedContext& context = board.training.context;
+  const auto train = [&](TensorBoard& callback, std::int64_t epoch) {
+    context.epoch_number = epoch;
+    context.arrays = {
+        {.name = "model/words/embeddings", .shape = Shape{2, 1}, .values = {0, static_cast<float>(epoch)}}};
+    board.training.end_epoch(callback, kThreePlayedEpochs[static_cast<std::size_t>(epoch)]);
+  };
+  const auto table = [&] { return read_text_file(board.files, "/logs/train/embeddings_0.tsv"); };
+  TensorBoard callback(
+      {.directory = "/logs", .embeddings_every_epochs = 2, .embedding_labels = {{"words", {"a", "b"}}}});
+  context.arrays = {{.name = "model/words/embeddings", .shape = Shape{2, 1}, .values = {0, 0}}};
+
+  board.training.begin(callback);
+  train(callback, 0);
+  EXPECT_FALSE(board.files.exists("/logs/train/embeddings_0.tsv"));
+  train(callback, 1);
+  EXPECT_EQ(table(), "0\n1\n");
+  train(callback, 2);
+  EXPECT_EQ(table(), "0\n1\n");
+  board.training.end(callback);
+
+  EXPECT_EQ(table(), "0\n2\n");
+  // Files of others in the folder of points do no harm.
+  board.expect_three();
+}
+
+TEST(TensorBoard, RefusesLabelsOfNoTableWhenFitBegins) {
+  Board board;
+  TensorBoard callback({.directory = "/logs", .embeddings_every_epochs = 1, .embedding_labels = {{"words", {"a"}}}});
+
+  EXPECT_EQ(code_thrown_by([&] { board.training.begin(callback); }), ErrorCode::invalid_argument);
+}
+
+TEST(TensorBoard, WritesTheProfileOfItsSteps) {
+  Board board;
+  PlayedContext& context = board.training.context;
+  context.spans = {{.what = "update"}};
+  const std::string file = "/logs/train/plugins/profile/steps_3_to_4/holdfast.xplane.pb";
+  const auto play_steps = [&](TensorBoard& callback, std::int64_t last) {
+    while (context.step_number < last) {
+      callback.on_step_begin(context);
+      ++context.step_number;
+      board.training.end_step(callback);
+    }
+  };
+  TensorBoard callback({.directory = "/logs", .profile_steps = {3, 4}});
+
+  play_steps(callback, 3);
+  EXPECT_EQ(context.profiled_from, 2);
+  EXPECT_FALSE(board.files.exists(file));
+  play_steps(callback, 4);
+  EXPECT_EQ(read_text_file(board.files, file), profile_space(context.spans));
+
+  // Another rank writes nothing, and a process that came between the two steps has recorded nothing.
+  board.files.remove(file);
+  for (const int rank : {1, 0}) {
+    context.step_number = 0;
+    context.rank_number = rank;
+    if (rank == 0) context.spans.clear();
+    TensorBoard other({.directory = "/logs", .profile_steps = {3, 4}});
+    play_steps(other, 4);
+    EXPECT_FALSE(board.files.exists(file)) << rank;
+  }
+}
+
+TEST(TensorBoard, RefusesOptionsThatContradictEachOther) {
+  const auto refused = [](const TensorBoardOptions& options) {
+    return code_thrown_by([&] { TensorBoard{options}; }) == ErrorCode::invalid_argument;
+  };
+
+  EXPECT_TRUE(refused({.embeddings_every_epochs = -1}));
+  EXPECT_TRUE(refused({.embedding_labels = {{"words", {"a"}}}}));
+  EXPECT_TRUE(refused({.profile_steps = {5, 4}}));
+  EXPECT_TRUE(refused({.profile_steps = {0, 4}}));
+  EXPECT_TRUE(refused({.profile_steps = {-1}}));
+  EXPECT_TRUE(refused({.steps_per_second = true, .now = {}}));
+  EXPECT_NO_THROW(TensorBoard({.profile_steps = {5}}));
+}
+
+// What people look at must not end a training.
+TEST(TensorBoard, LogsTablesThatCannotBeWritten) {
+  Board board;
+  std::vector<std::string> said;
+  set_log_sink([&](LogLevel, std::string_view line) { said.emplace_back(line); });
+  const auto failing = watched_file_system(board.files, [&](const FileOperation& operation) {
+    if (operation.path.find("embeddings_0") != std::string::npos) throw Error(ErrorCode::disk_full, "no space");
+  });
+  board.training.context.files = failing.get();
+  board.training.context.arrays = {{.name = "model/words/embeddings", .shape = Shape{1, 1}, .values = {0}}};
+  TensorBoard callback({.directory = "/logs", .embeddings_every_epochs = 1});
+
+  EXPECT_NO_THROW(board.training.end_epoch(callback, kThreePlayedEpochs[0]));
+  set_log_sink({});
+
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], HasSubstr("cannot write the tables of embeddings; training continues: "));
 }
 
 TEST(TensorBoardPoints, RefusePicturesThatPngDoesNotHave) {

@@ -21,12 +21,19 @@
 //                  points.image("first", picture);
 //                }}}
 //
-// The last points of these are part of the training state, so that a replica that takes over writes what the
-// one before it could not: savepoints have them in base64.
+// For other tabs of TensorBoard, in DIRECTORY/train:
+//
+//   TensorBoard{{.embeddings_every_epochs = 1,               // Projector: the tables of Embedding layers
+//                .embedding_labels = {{"embedding", words}},  // what is shown for their rows
+//                .profile_steps = {10, 12}}}                  // Profile: what each thread did in these steps
+//
+// The last points by epoch and step are part of the training state, so that a replica that takes over writes
+// what the one before it could not: savepoints have them in base64. Tables and profiles are not.
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +66,12 @@ class TensorBoardPoints {
   std::string summary_;
 };
 
+// Numbers of steps of the run, from 1; both are recorded, and those between them.
+struct ProfiledSteps {
+  std::int64_t first = 0;  // 0: none
+  std::int64_t last = 0;   // 0: the first one alone
+};
+
 struct TensorBoardOptions {
   // Default: tensorboard in the run directory. Each fit() needs a directory of its own, since it takes
   // back the points that it finds there when it begins.
@@ -77,6 +90,15 @@ struct TensorBoardOptions {
   // "batch_steps_per_second" since the point before. Times of this machine and this day: savepoints hold the last ones,
   // so those of two equal runs differ in these numbers. After a failure an epoch counts from there on.
   bool steps_per_second = false;
+  // The tables of Embedding layers each time so many epochs are done, and as the last step of fit() leaves them: for
+  // the tab "Projector", which shows the newest ones. After a failure the next epoch that is due writes them. 0: none.
+  std::int64_t embeddings_every_epochs = 0;
+  // A label for each row of a table, by the path of its layer: {"embedding", encoder.vocabulary()}. fit() throws
+  // Error{invalid_argument} at its beginning for labels of no table, or too few or too many of them.
+  std::map<std::string, std::vector<std::string>> embedding_labels{};
+  // What each thread of the primary rank does in these steps, operation by operation, for the tab "Profile", which
+  // `pip install xprof` adds to TensorBoard; see profile.h. Lost where the process dies before the last of them.
+  ProfiledSteps profile_steps{};
   // Called at the end of each epoch on every rank, and must add the same everywhere.
   std::function<void(TrainingContext& context, TensorBoardPoints& points)> add{};
   // The clock of steps_per_second; for tests.
@@ -89,7 +111,8 @@ class RecentEvents;
 class TensorBoard final : public EpochRecord {
  public:
   // Opens nothing: a file is created when there is a point to write or to take back. Throws
-  // Error{invalid_argument} for negative numbers.
+  // Error{invalid_argument} for negative numbers, for a range of steps that ends before it begins, for labels without
+  // embeddings_every_epochs and without a clock.
   explicit TensorBoard(TensorBoardOptions options = {});
   ~TensorBoard() override;
   TensorBoard(TensorBoard&&) noexcept;
@@ -100,6 +123,7 @@ class TensorBoard final : public EpochRecord {
   void restore(const CallbackState& state) override;
   void on_fit_begin(TrainingContext& context) override;
   void on_epoch_begin(TrainingContext& context) override;
+  void on_step_begin(TrainingContext& context) override;
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
 
@@ -111,12 +135,17 @@ class TensorBoard final : public EpochRecord {
   };
 
   void write(const TrainingContext& context, const std::vector<Logs>& epochs) override;
+  void finish(const TrainingContext& context) override;
   // All points that the history does not give; null where nothing asks for them.
   std::vector<RecentEvents*> recent_events() const;
   Moment present(const TrainingContext& context) const;
   void add_step(const TrainingContext& context, const Logs& logs);
   void add_speed(const TrainingContext& context);
   void add_weights(const TrainingContext& context);
+  // In place of those that are there.
+  void write_embeddings(const TrainingContext& context) const;
+  void write_profile(TrainingContext& context) const;
+  std::string directory(const TrainingContext& context) const;
   void write_graph(const TrainingContext& context, const std::string& directory) const;
 
   TensorBoardOptions options_;

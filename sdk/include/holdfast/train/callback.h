@@ -36,6 +36,7 @@
 #include "holdfast/base/best.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/core/shape.h"
+#include "holdfast/train/profile.h"
 #include "holdfast/train/savepoint.h"
 
 namespace holdfast {
@@ -118,6 +119,12 @@ class TrainingContext {
   virtual std::vector<WeightArray> weights() const { return {}; }
   // The model as JSON, as a savepoint holds it ("graph" in docs/format.md). Empty without a model.
   virtual std::string graph() const { return {}; }
+
+  // Records from now on, on this process alone, what its threads do, until end_profile() returns it. A second call
+  // begins anew. Neither is part of the state: after a failure a new process records nothing until it is asked to.
+  virtual void begin_profile() {}
+  // Empty if nothing was recorded.
+  virtual std::vector<ProfileSpan> end_profile() { return {}; }
 
   // Keeps a copy of the present parameters and buffers in the training state, in place of the one before.
   // It survives every failure, and every savepoint of this fit() holds it. Call it on every rank alike,

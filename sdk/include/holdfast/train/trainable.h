@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,8 @@ struct ShardBatch {
   // takes longer than some milliseconds, and let the exception pass: the survivors continue when all
   // have left. Any thread may call it; it is never empty.
   std::function<void()> check_cancelled = [] {};
+  // Names what this worker computes from here on, for a profile (profile.h): "dense: product". Empty if nobody asks.
+  std::function<void(std::string_view part)> begin_part{};
 };
 
 // Where a shard writes its gradients. They are then added over all shards of the batch, in one fixed

@@ -15,6 +15,24 @@ namespace holdfast {
 
 static constexpr std::size_t kMissing = std::numeric_limits<std::size_t>::max();  // a base
 
+// The parameter that the operation reads, or whose gradient it computes, says of which layer it is.
+static std::string name_of(const GraphOperation& operation, const Graph& graph, const ArenaLayout& parameters) {
+  const auto named = [&](std::size_t entry) {
+    const std::string& name = parameters.entries()[entry].name;
+    return name.substr(0, name.rfind('/')) + ": " + operation.operation->name();
+  };
+  for (const ArrayId input : operation.inputs) {
+    if (input == kNoArray || graph.arrays[input].source != GraphArray::Source::parameter) continue;
+    return named(graph.arrays[input].index);
+  }
+  for (const ArrayId output : operation.outputs) {
+    const auto found = std::ranges::find(graph.parameter_gradients, output);
+    if (output == kNoArray || found == graph.parameter_gradients.end()) continue;
+    return named(static_cast<std::size_t>(found - graph.parameter_gradients.begin()));
+  }
+  return operation.operation->name();
+}
+
 ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compute::Backend& backend, bool is_training)
     : samples_(options.samples), is_training_(is_training), parameter_floats_(options.parameters.float_count()) {
   // A device has neither such caches nor the time to start more kernels.
@@ -27,7 +45,7 @@ ModelPlan::ModelPlan(const Graph& described, const MemoryOptions& options, compu
   for (const ArrayId output : graph.outputs) outputs_.push_back(memory.places[output]);
 
   // Kernels hold what they share by pointers of their own, so this is needed only while they are made.
-  Making making{.graph = graph, .tiles = tiles, .memory = memory, .backend = backend};
+  Making making{.graph = graph, .tiles = tiles, .memory = memory, .parameters = options.parameters, .backend = backend};
   making.kernels.resize(graph.operations.size());
   std::vector<std::size_t> step_of_operation;
   for (std::size_t index = 0; index < graph.operations.size(); ++index) {
@@ -77,6 +95,7 @@ void ModelPlan::add_step(Making& making, std::size_t index) {
   const std::size_t number = making.tiles.group_of[index];
   const std::int64_t tile = number == kNoGroup ? 0 : making.tiles.groups[number].tile;
   Step step = {.kernel = nullptr,
+               .name = name_of(operation, making.graph, making.parameters),
                .first_place = places_.size(),
                .inputs = operation.inputs.size(),
                .outputs = operation.outputs.size()};
@@ -92,7 +111,9 @@ void ModelPlan::add_step(Making& making, std::size_t index) {
   if (number != kNoGroup) {
     if (groups_.size() == number) {
       step.group = number;
-      groups_.push_back({.first = steps_.size(), .end = steps_.size(), .tile = tile, .rest = {}});
+      groups_.push_back({.first = steps_.size(), .end = steps_.size(), .tile = tile, .names = step.name, .rest = {}});
+    } else {
+      groups_.back().names += ", " + step.name;
     }
     Group& group = groups_.back();
     group.end = steps_.size() + 1;
@@ -136,7 +157,7 @@ void ModelPlan::run(std::size_t first, std::size_t end, const Bases& bases, cons
       continue;
     }
     // An exception of before() ends the pass between two operations, so no kernel is left half done.
-    before();
+    before(step.name);
     run_step(step, *step.kernel, bases, 0);
     ++index;
   }
@@ -145,13 +166,13 @@ void ModelPlan::run(std::size_t first, std::size_t end, const Bases& bases, cons
 void ModelPlan::run_group(const Group& group, const Bases& bases, const BeforeOperation& before) {
   const auto whole = static_cast<std::size_t>(samples_ / group.tile);
   for (std::size_t tile = 0; tile < whole; ++tile) {
-    before();
+    before(group.names);
     for (std::size_t index = group.first; index < group.end; ++index) {
       run_step(steps_[index], *steps_[index].kernel, bases, tile);
     }
   }
   if (group.rest.empty()) return;
-  before();
+  before(group.names);
   for (std::size_t index = group.first; index < group.end; ++index) {
     run_step(steps_[index], *group.rest[index - group.first], bases, whole);
   }

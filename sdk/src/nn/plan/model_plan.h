@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "compute/backend.h"
@@ -12,8 +13,9 @@
 
 namespace holdfast {
 
-// What a pass calls before each operation; an exception of it ends the pass.
-using BeforeOperation = std::function<void()>;
+// What a pass calls before each operation, or before each run of several at once, with their names; an exception of it
+// ends the pass.
+using BeforeOperation = std::function<void(const std::string& names)>;
 
 // Steps [first, end) of a backward pass. After it, the gradients of all parameters from gradients_begin on, in floats
 // of the arena, are complete.
@@ -53,6 +55,7 @@ class ModelPlan {
  private:
   struct Step {
     std::shared_ptr<Kernel> kernel;
+    std::string name;             // "conv2d: convolution"; only "relu" without an array of a layer
     std::size_t first_place = 0;  // of its arrays in places_: inputs, then outputs
     std::size_t inputs = 0;
     std::size_t outputs = 0;
@@ -66,6 +69,7 @@ class ModelPlan {
     std::size_t first = 0;
     std::size_t end = 0;
     std::int64_t tile = 1;
+    std::string names;                          // of its steps
     std::vector<std::shared_ptr<Kernel>> rest;  // for the last samples, if they are fewer; by step
   };
 
@@ -74,6 +78,7 @@ class ModelPlan {
     const Graph& graph;
     const SampleTiles& tiles;
     const MemoryPlan& memory;
+    const ArenaLayout& parameters;
     compute::Backend& backend;
     SharedObjects shared{};
     std::vector<std::shared_ptr<Kernel>> kernels{};  // by operation, of those before

@@ -142,7 +142,7 @@ class ModelProgram {
   const std::unique_ptr<compute::Backend> backend_;
   std::size_t contribution_count_;
   std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass
-  BeforeOperation before_ = [] {};
+  BeforeOperation before_ = [](const std::string&) {};
   std::span<const float> training_buffers_;
   std::list<NumberedPlan> plans_;  // most recent first
   std::uint64_t plans_made_ = 0;

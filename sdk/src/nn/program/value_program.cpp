@@ -211,7 +211,7 @@ void ValueProgram::run(const Arrays& arrays) {
   bases[static_cast<std::size_t>(Base::gradients)] = bytes(arrays.gradient);
   // In the order of kTargets, kWeights and kOutputsAsInput; then the gradient of the only output of a loss.
   bases.insert(bases.end(), {bytes(arrays.targets), bytes(arrays.weights), bytes(arrays.outputs), bytes(scale_.get())});
-  const BeforeOperation before = [] {};
+  const BeforeOperation before = [](const std::string&) {};
   plan.forward(bases, before);
   float* next = arrays.sums;
   for (std::size_t index = 0; index < graph_.graph.outputs.size(); ++index) {

@@ -20,6 +20,7 @@
 #include "holdfast/data/dataset.h"
 #include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
+#include "train/context/step_profile.h"
 #include "train/context/supervision.h"
 
 namespace holdfast {
@@ -80,6 +81,7 @@ struct Replica::Context {
   // The Trainer writes its savepoints through this: file_system, observed by saving_watch. Set by the first Trainer.
   std::unique_ptr<FileSystem> saving_files;
   std::shared_ptr<SavingWatch> saving_watch;
+  StepProfile profile{};  // of this process
   // Blocks until this process is part of a new generation, and sets the first members above for it. `state_step` is the
   // step of the state that the process brings along, or -1. `keep_state` is called where the wait may end without
   // another generation; it keeps that state in memory that outlives the process.

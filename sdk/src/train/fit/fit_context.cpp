@@ -16,6 +16,13 @@ std::vector<WeightArray> FitContext::weights() const {
   return arrays;
 }
 
+// It begins within a callback.
+void FitContext::begin_profile() {
+  StepProfile& profile = training_.context->profile;
+  profile.begin(shard_workers(*training_.context));
+  profile.enter(StepProfile::kFit, to_string(TrainingPhase::callbacks));
+}
+
 std::vector<std::vector<Logs>> FitContext::earlier_histories() const {
   std::vector<std::vector<Logs>> histories;
   for (std::size_t call = 0; call < call_; ++call) {

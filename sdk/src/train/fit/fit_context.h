@@ -67,6 +67,8 @@ class FitContext final : public TrainingContext {
     training_.state.learning_rate = rate;
   }
 
+  void begin_profile() override;
+  std::vector<ProfileSpan> end_profile() override { return training_.context->profile.end(); }
   std::vector<WeightArray> weights() const override;
   std::string graph() const override { return present_graph(training_.state); }
   void keep_weights() override;

@@ -19,6 +19,7 @@
 #include "train/state/batch_changes.h"
 #include "train/state/run_results.h"
 #include "train/step/checked_step.h"
+#include "train/step/profiled_step.h"
 
 namespace holdfast {
 
@@ -146,8 +147,9 @@ bool FitCourse::advance() {
           const StepRunner::TrainOptions options = step_options(*batch);
           StepArithmetic arithmetic(runner, *batch, step, options);
           WatchedStep watched = arithmetic.watched();
-          note_step(*batch,
-                    options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step) : carry_out(watched));
+          ProfiledStep profiled(watched, training_.context->profile);
+          note_step(*batch, options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step)
+                                                       : carry_out(profiled));
           return true;
         }
       } catch (const GenerationEnded&) {

@@ -138,7 +138,10 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
   HOLDFAST_ASSERT(batch.worker >= 0 && batch.worker < static_cast<int>(workers_.size()));
   WorkerState& state = workers_[static_cast<std::size_t>(batch.worker)];
   // A shard may take long. When the generation has ended, its result would be thrown away.
-  state.program->call_before_operations(batch.check_cancelled);
+  state.program->call_before_operations([&batch](const std::string& names) {
+    batch.check_cancelled();
+    if (batch.begin_part) batch.begin_part(names);
+  });
   return state;
 }
 
@@ -351,6 +354,7 @@ void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, 
   take_apart(state);
   const ModelProgram::Outputs& outputs =
       state.program->run_training(state.lists.arrays.inputs, batch.samples, parameters_.span());
+  if (batch.begin_part) batch.begin_part("loss");
   evaluate(state, batch, outputs, true, sums);
 }
 

@@ -53,6 +53,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
     if (index >= local_.count()) {
       return recompute_shard(batch, check->others[static_cast<std::size_t>(index - local_.count())], step, worker);
     }
+    const ProfiledShard profiled(context_.profile, worker, local_.begin + index);
     const Slot slot = acquire(index);
     const Work work{.batch = batch, .step = step, .worker = worker};
     const bool is_sent_ahead = can_overlap(index, step);
@@ -66,6 +67,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
       end_shard(work, sink, sums);
     }
     if (check != nullptr) check->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
+    context_.profile.enter(StepProfile::line_of_worker(worker), "sum_of_shards");
     // Gradients that were sent ahead are added already.
     complete(index, slot, !is_sent_ahead);
   });
@@ -111,7 +113,10 @@ void ShardComputation::compute_sums(const Batch& batch, std::int64_t step) {
   context_.supervision->enter(TrainingPhase::evaluating, step);
   options_ = {};
   accumulator_.reset();
-  workers_.run(local_.count(), [&](int worker, int index) { compute_sums_of_shard(batch, step, worker, index); });
+  workers_.run(local_.count(), [&](int worker, int index) {
+    const ProfiledShard profiled(context_.profile, worker, local_.begin + index);
+    compute_sums_of_shard(batch, step, worker, index);
+  });
   accumulator_.finish(passes_);
 }
 
@@ -220,7 +225,16 @@ ShardBatch ShardComputation::shard_batch(const Batch& batch, std::size_t index, 
           .has_sample_weights = batch.has_weights(),
           .divisors = divisors_,
           .is_on_device = batch.is_on_device,
-          .check_cancelled = [this] { check_cancelled(); }};
+          .check_cancelled = [this] { check_cancelled(); },
+          .begin_part = parts_of(worker)};
+}
+
+// Two words are what a std::function holds without memory of its own.
+std::function<void(std::string_view)> ShardComputation::parts_of(int worker) const {
+  if (!context_.profile.is_on()) return {};
+  return [&profile = context_.profile, line = StepProfile::line_of_worker(worker)](std::string_view part) {
+    profile.enter(line, part);
+  };
 }
 
 // The padding is added with the gradients, and must be zero.

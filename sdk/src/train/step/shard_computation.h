@@ -4,9 +4,11 @@
 // adds them there as far as the shard tree allows. docs/decisions/sums.md
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -88,6 +90,7 @@ class ShardComputation {
   void recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step, int worker);
   std::span<float> sums_of(const Batch& batch, const Slot& slot) const;
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
+  std::function<void(std::string_view)> parts_of(int worker) const;
   GradientSink open_sink(const Slot& slot, GradientSink::Options options);
   void require_all_ready(const GradientSink& sink) const;
   bool is_lone_shard() const;

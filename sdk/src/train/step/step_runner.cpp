@@ -190,6 +190,7 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   StepArithmetic arithmetic(*this, batch, step, options);
   WatchedStep watched = arithmetic.watched();
   find_divisors(watched);
+  context_.profile.enter(StepProfile::kFit, to_string(TrainingPhase::evaluating));
   shards_->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};

@@ -36,7 +36,10 @@ struct Training {
   bool is_primary() const { return context->rank == 0; }
   // Whether a watchdog keeps the run, so that there is something to go back to.
   bool is_supervised() const { return !context->run_directory.empty(); }
-  void enter(TrainingPhase phase) { supervision.enter(phase, state.step); }
+  void enter(TrainingPhase phase) {
+    if (context->profile.is_on()) context->profile.enter(StepProfile::kFit, to_string(phase));
+    supervision.enter(phase, state.step);
+  }
 
   StateArrays state_arrays() { return {trainable, kept}; }
   std::vector<std::span<const float>> arrays() {

@@ -257,17 +257,17 @@ TEST(ModelProgram, CanBeLeftBeforeAnyLayer) {
   ModelProgram program(model, 1);
   const Step expected = train(program, model, 4);
   int calls = 0;
-  program.call_before_operations([&] { ++calls; });
+  program.call_before_operations([&](const std::string&) { ++calls; });
   train(program, model, 4);
   const int all_calls = calls;
   ASSERT_GE(all_calls, 4);
 
   for (int last = 1; last <= all_calls; ++last) {
-    program.call_before_operations([&, left = last]() mutable {
+    program.call_before_operations([&, left = last](const std::string&) mutable {
       if (--left == 0) throw std::runtime_error("left");
     });
     EXPECT_THROW(train(program, model, 4), std::runtime_error) << last;
-    program.call_before_operations([] {});
+    program.call_before_operations([](const std::string&) {});
 
     EXPECT_EQ(train(program, model, 4).gradients, expected.gradients) << last;
   }

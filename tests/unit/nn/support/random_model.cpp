@@ -195,12 +195,12 @@ Result train(const Model& model, std::int64_t samples, const TrainingOptions& op
                             bytes(result.contributions)};
   for (auto& array : external) bases.push_back(bytes(array));
 
-  plan.forward(bases, [] {});
+  plan.forward(bases, [](const std::string&) {});
   for (std::size_t output = 0; output < description.outputs.size(); ++output) {
     const auto* const values = reinterpret_cast<const float*>(plan.output(output, bases));
     result.outputs.emplace_back(values, values + samples * 6);
   }
-  for (const BackwardPart& part : plan.backward_parts(1)) plan.backward(part, bases, [] {});
+  for (const BackwardPart& part : plan.backward_parts(1)) plan.backward(part, bases, [](const std::string&) {});
   return result;
 }
 

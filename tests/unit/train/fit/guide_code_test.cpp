@@ -57,6 +57,12 @@ TEST(GuideCode, OfModelsDescribesThem) {
   EXPECT_THAT(model.summary(32), HasSubstr("32"));
 }
 
+TEST(GuideCode, OfProfilesMakesThem) {
+  const TensorBoard board = TensorBoard{{.profile_steps = {10, 12}}};
+
+  EXPECT_TRUE(board.state().empty());
+}
+
 TEST(GuideCode, OfLossesMakesThem) {
   const SparseCategoricalCrossentropy loss{{.from_logits = true, .positions_at_once = 512}};
 

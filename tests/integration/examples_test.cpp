@@ -142,10 +142,11 @@ TEST(TextExample, LearnsARealText) {
   }
   const TemporaryFolder folder;
 
-  const ProgramResult result = run_program(built_program("text"),
-                                           {"--text", text, "--replicas", "2", "--steps", "80", "--seed", "1",
-                                            "--run-dir", folder / "run", "--report", folder / "report.json"},
-                                           std::chrono::minutes(10));
+  const ProgramResult result =
+      run_program(built_program("text"),
+                  {"--text", text, "--replicas", "2", "--steps", "80", "--batch", "4", "--seed", "1", "--run-dir",
+                   folder / "run", "--report", folder / "report.json"},
+                  std::chrono::minutes(10));
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
   // The entropy of single characters of this text is 3.3; a model that looks at what came before is better.

@@ -152,10 +152,16 @@ class Projector:
         return response.data
 
 
-def test_the_projector_of_tensorboard_shows_tables_with_their_labels(tmp_path):
+def train_embeddings(folder, faults=""):
     program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "logging_program")
-    trained = subprocess.run([program, tmp_path / "run", "embeddings"], capture_output=True, text=True, timeout=300)
+    environment = {**os.environ, "HOLDFAST_FAULTS": faults}
+    trained = subprocess.run([program, folder, "embeddings"], capture_output=True, text=True, timeout=300,
+                             env=environment)
     assert trained.returncode == 0, trained.stderr
+
+
+def test_the_projector_of_tensorboard_shows_tables_with_their_labels(tmp_path):
+    train_embeddings(tmp_path / "run")
     projector = Projector(tmp_path / "run")
 
     assert json.loads(projector.get("/runs")) == ["train"]
@@ -166,6 +172,18 @@ def test_the_projector_of_tensorboard_shows_tables_with_their_labels(tmp_path):
         assert values.tobytes() == savepoint["model/embedding/embeddings"][()].tobytes()
     labels = projector.get("/metadata", run="train", name=table["tensorName"]).decode()
     assert labels.splitlines() == ["a", "b", '" "', "\\n", '"e"']
+
+
+@pytest.mark.parametrize("faults", ["rank=0,step=4,phase=callback,fault=kill", "rank=0,step=7,fault=kill",
+                                    "rank=0,step=9,phase=callback,fault=kill"])
+def test_the_last_table_is_there_after_any_death(faults, tmp_path):
+    train_embeddings(tmp_path / "undisturbed")
+    train_embeddings(tmp_path / "run", faults)
+    assert '"event":"restart"' in (tmp_path / "run/journal.jsonl").read_text()
+
+    folder = "tensorboard/train"
+    for name in ("embeddings_0.tsv", "embeddings_0_labels.tsv", "projector_config.pbtxt"):
+        assert (tmp_path / "run" / folder / name).read_bytes() == (tmp_path / "undisturbed" / folder / name).read_bytes()
 
 
 def expect_tensorboard_reads(run):

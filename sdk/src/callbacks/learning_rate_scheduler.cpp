@@ -1,10 +1,16 @@
 #include "holdfast/train/learning_rate_scheduler.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 
-LearningRateScheduler::LearningRateScheduler(Schedule schedule) : schedule_(std::move(schedule)) {
+LearningRateScheduler::LearningRateScheduler(Schedule schedule, LearningRateSchedulerOptions options)
+    : schedule_(std::move(schedule)), options_(options) {
   if (!schedule_) throw Error(ErrorCode::invalid_argument, "LearningRateScheduler needs a function");
 }
 
@@ -17,7 +23,10 @@ void LearningRateScheduler::on_epoch_begin(TrainingContext& context) {
                 "LearningRateScheduler needs an optimizer with a learning rate; override its learning_rate() and "
                 "with_learning_rate(), or leave the callback out");
   }
-  context.set_learning_rate(schedule_(context.epoch(), *rate));
+  const float next = schedule_(context.epoch(), *rate);
+  context.set_learning_rate(next);
+  if (!options_.verbose || !context.is_primary()) return;
+  log(LogLevel::info, fmt::format("epoch {}: the learning rate is {}", context.epoch(), next));
 }
 
 }  // namespace holdfast

@@ -12,7 +12,9 @@
 
 namespace holdfast {
 
-Timer::Timer(TimerOptions options) : options_(std::move(options)), start_(options_.now()) {
+Timer::Timer(TimerOptions options) : options_(std::move(options)) {
+  if (!options_.now) throw Error(ErrorCode::invalid_argument, "Timer needs a clock: TimerOptions::now is empty");
+  start_ = options_.now();
   if (options_.limit && options_.limit->count() <= 0) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("Timer has a limit of {} ms; a budget of time is positive", options_.limit->count()));

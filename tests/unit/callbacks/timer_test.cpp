@@ -75,6 +75,10 @@ TEST(Timer, EndsTheTrainingWhenItsTimeIsSpentOverAllStarts) {
   EXPECT_THAT(second.epoch_seconds(), ElementsAre(12, 17, 1));
 }
 
+TEST(Timer, RefusesAnEmptyClock) {
+  EXPECT_EQ(code_thrown_by([] { Timer(TimerOptions{.now = {}}); }), ErrorCode::invalid_argument);
+}
+
 TEST(Timer, RefusesABudgetThatIsNotPositive) {
   EXPECT_EQ(code_thrown_by([] { Timer(TimerOptions{.limit = milliseconds(0)}); }), ErrorCode::invalid_argument);
 }

@@ -18,6 +18,11 @@
 
 namespace holdfast {
 
+struct LearningRateSchedulerOptions {
+  // Whether the primary rank logs the rate of each epoch, at level info.
+  bool verbose = false;
+};
+
 class LearningRateScheduler final : public Callback {
  public:
   // The epoch from 0, and the rate of the step before; returns the rate of all steps of this epoch. It must
@@ -25,7 +30,7 @@ class LearningRateScheduler final : public Callback {
   using Schedule = std::function<float(std::int64_t epoch, float rate)>;
 
   // Throws Error{invalid_argument} for an empty function.
-  explicit LearningRateScheduler(Schedule schedule);
+  explicit LearningRateScheduler(Schedule schedule, LearningRateSchedulerOptions options = {});
 
   std::string name() const override { return "learning_rate_scheduler"; }
   // Throws Error{unsupported} for an optimizer without a learning rate, and what
@@ -34,6 +39,7 @@ class LearningRateScheduler final : public Callback {
 
  private:
   Schedule schedule_;
+  LearningRateSchedulerOptions options_;
 };
 
 }  // namespace holdfast

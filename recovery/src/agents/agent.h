@@ -20,6 +20,9 @@
 #include "agents/agent_service.h"  // first, for the sake of Asio
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "holdfast/base/deadline.h"
 
 #include "hosts/head_dialer.h"
 #include "hosts/host_agent.h"
@@ -46,11 +49,18 @@ class Agent {
   struct End {
     int exit_code = 0;
     std::string sentence{};
-    bool is_head_lost = false;  // it had no head any more, after this host had been part of the run
+    // It had no head any more, or one that does not take it, after this host had been part of the run: nobody else may
+    // have the newest state.
+    bool is_head_lost = false;
   };
   struct Handlers {
     // The last call. It may end the agent, which otherwise keeps its memory.
     std::function<void(const End&)> on_over{};
+    // Another head has begun and may end what is here, so the newest state is to be saved now. It is not dialed
+    // meanwhile.
+    std::function<void()> on_another_head{};
+    // Asked before a head that was lost is dialed again: why this agent must not, and ends; empty if it may.
+    std::function<std::string()> why_not_dial{};
     // For a log: the head was reached, lost, or could not be reached at this attempt.
     std::function<void(const std::string&)> on_news{};
   };
@@ -62,18 +72,25 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Asks the head to go on without this host, whose end follows. Without a head, or when it is lost, it ends at once.
+  // Asks the head to go on without this host, whose end follows. Without a head, or when it is lost, it ends when the
+  // states of its processes are in the memory of this host, for which it waits some seconds.
   void ask_to_leave(int signal);
   // The head had taken this host, and is lost.
   bool is_head_lost() const { return has_joined_ && !service_.has_head(); }
+  // AgentService::may_save().
+  bool may_save() const { return service_.may_save(); }
   // The newest state in memory of this host; valid until the next event.
   std::optional<MemorySnapshots::Whole> newest_snapshot() const { return service_.newest_snapshot(); }
 
  private:
   void dial(std::chrono::milliseconds time);
   void leave_without_head();
+  void save_for_another_head();
+  // Goes on with `next` when the states of waiting processes are in the memory of this host, or at the limit.
+  void when_kept(Deadline limit, const std::function<void()>& next);
   void tell(const std::string& news) const;
-  void end(int exit_code, const std::string& sentence, bool is_head_lost = false);
+  void end_without_head(int exit_code, const std::string& sentence);
+  void end(const End& how);
 
   boost::asio::io_context& io_;
   const AgentOptions options_;
@@ -82,6 +99,7 @@ class Agent {
   AgentService service_;
   bool has_joined_ = false;
   bool is_leaving_ = false;
+  boost::asio::steady_timer keep_timer_;
   std::unique_ptr<HeadDialer> dialer_;  // of the latest attempt to reach the head
 };
 

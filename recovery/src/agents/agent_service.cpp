@@ -16,6 +16,7 @@
 #include "agents/head_mark.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/run_lock.h"
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
@@ -76,17 +77,21 @@ void AgentService::take(const nlohmann::json& message) {
     // Nothing follows: the handler may end this service.
     why_lost_.reset();
     stop_timer_.cancel();
-    if (handlers_.on_over) handlers_.on_over(exit_code, sentence);
+    if (handlers_.on_over) handlers_.on_over({.exit_code = exit_code, .sentence = sentence});
     return;
   }
   if (kind == kResume) {
     if (to_resume_ || is_present_) throw Error(ErrorCode::input_output, "the head resumed twice");
     to_resume_ = whole_numbers_in<int>(message, "members");
     const auto mark = message.at("mark").get<std::string>();
+    const bool is_another = mark != std::exchange(mark_, mark);
+    owner_ = owner_token(run_directory_);
     // A head that was started again may not know of generations whose lines the one before could not write.
-    if (mark != mark_) generation_ = -1;
-    mark_ = mark;
-    return;
+    if (is_another) generation_ = -1;
+    if (!is_another || processes_.empty()) return;
+    // It names none of these processes, and they end. No beat can be sent while their state is saved.
+    meets_another_head_ = true;
+    return lose("another head has begun; it is served once the newest state here is saved");
   }
   // The head waits for the answer to its `resume`.
   if (!is_present_) throw Error(ErrorCode::input_output, fmt::format("the head sent \"{}\" too early", kind));
@@ -249,7 +254,10 @@ void AgentService::look() {
   if (acknowledged <= opened_) return;
   fence_.set(acknowledged + times_.fence);
   if (to_resume_ && !sees_the_mark()) return;
-  if (to_resume_) answer_resume();
+  if (to_resume_) {
+    run_ = run_in(run_directory_);
+    answer_resume();
+  }
   if (is_present_) say_sights();
 }
 
@@ -258,11 +266,12 @@ bool AgentService::sees_the_mark() {
   if (mark_.empty() || run_directory_.empty() || is_head_mark_there(run_directory_, mark_)) return true;
   // Before the head gives this connection up.
   if (boot_time_now() - opened_ < std::min<BootTime>(kMarkTime, times_.host / 2)) return false;
-  end(kExitUnrecoverable,
-      fmt::format(
-          "the run directory {} of this host is not that of the head: there is no {}/hosts/head with the head's "
-          "mark here; give --run-dir a folder that all hosts share, under the same name",
-          run_directory_, run_directory_));
+  end({.exit_code = kExitUnrecoverable,
+       .sentence = fmt::format(
+           "the run directory {} of this host is not that of the head: there is no {}/hosts/head with the head's "
+           "mark here; give --run-dir a folder that all hosts share, under the same name",
+           run_directory_, run_directory_),
+       .is_head_wrong = true});
   return false;
 }
 
@@ -275,7 +284,9 @@ void AgentService::ask_to_leave(int signal) {
 // The head has forgotten all processes of this host. What follows is of no interest to it any more.
 void AgentService::end_if_left() {
   if (!leaving_by_ || (connection_ != nullptr && !processes_.empty())) return;
-  const auto over = [this] { end(kExitStopped, "this host has left the run as asked; the other hosts go on"); };
+  const auto over = [this] {
+    end({.exit_code = kExitStopped, .sentence = "this host has left the run as asked; the other hosts go on"});
+  };
   if (connection_ == nullptr) return over();
   // The head would take a connection that only ends for a lost host.
   connection_->close_when_sent([over, weak = std::weak_ptr<const bool>(is_alive_)] {
@@ -284,12 +295,12 @@ void AgentService::end_if_left() {
 }
 
 // Later: the handler may end this service, whose functions are on the stack.
-void AgentService::end(int exit_code, const std::string& sentence) {
-  lose(sentence);
+void AgentService::end(const Handlers::Over& over) {
+  lose(over.sentence);
   why_lost_.reset();
   stop_timer_.expires_after(std::chrono::milliseconds(0));
-  stop_timer_.async_wait(while_alive([this, exit_code, sentence] {
-    if (handlers_.on_over) handlers_.on_over(exit_code, sentence);
+  stop_timer_.async_wait(while_alive([this, over] {
+    if (handlers_.on_over) handlers_.on_over(over);
   }));
 }
 
@@ -353,6 +364,23 @@ bool AgentService::is_any_in_a_generation() const {
   return std::any_of(processes_.begin(), processes_.end(), [](const auto& entry) {
     const Process& process = entry.second;
     return !process.end && process.stage != Stage::ready && process.stage != Stage::waiting;
+  });
+}
+
+// A head of one host alone leaves no mark. Where it has the directory, the last mark is that of the head before it, and
+// its own options may be others.
+bool AgentService::may_save() const {
+  if (run_directory_.empty() || !run_) return true;
+  if (run_in(run_directory_) != *run_) return false;
+  return owner_token(run_directory_) == owner_ || !is_head_mark_there(run_directory_, mark_);
+}
+
+bool AgentService::is_any_state_on_its_way() const {
+  const auto newest = host_->newest_snapshot();
+  const std::int64_t kept = newest ? newest->step : -1;
+  return std::any_of(processes_.begin(), processes_.end(), [kept](const auto& entry) {
+    const Process& process = entry.second;
+    return !process.end && process.stage == Stage::waiting && process.step > kept;
   });
 }
 

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hosts/agent_connection.h"  // first, for the sake of Asio
@@ -37,8 +38,14 @@ class AgentService {
   struct Handlers {
     // The head is lost, and nothing of this host takes part in a generation any more: time to dial again.
     std::function<void(const std::string& why)> on_lost{};
-    // The head says that the run has ended. It is the last call.
-    std::function<void(int exit_code, const std::string& sentence)> on_over{};
+    // Nothing is left to do here: the head says that the run has ended, this host has left it, or it cannot go on. It
+    // is the last call.
+    struct Over {
+      int exit_code = 0;
+      std::string sentence{};
+      bool is_head_wrong = false;  // it is no head of this run directory, so it has no state of this run either
+    };
+    std::function<void(const Over&)> on_over{};
   };
 
   // `host` starts its processes with `fence`, which outlives the service, as `io` does. `run_directory`: where the mark
@@ -54,6 +61,17 @@ class AgentService {
   void serve(std::shared_ptr<AgentConnection> connection);
   // Asks the head to go on without this host. on_over() follows once no process is left here, or the head is lost.
   void ask_to_leave(int signal);
+  // Another head of the run was met than the one whose processes this host has. It may end them, so their newest state
+  // is to be saved before on_lost(), after which it is served. Asks once for each such head.
+  bool meets_another_head() { return std::exchange(meets_another_head_, false); }
+  // The connection was lost, and on_lost() is still to come.
+  bool is_leaving() const { return why_lost_.has_value(); }
+  // Whether a process that waits for its next generation has a newer state than the memory of this host. It is about to
+  // copy it there (docs/decisions/lost-hosts.md).
+  bool is_any_state_on_its_way() const;
+  // Whether states of this host belong into the run directory: no run was begun anew there, and none goes on there
+  // without this host.
+  bool may_save() const;
   // False before serve(), and from when the connection is lost.
   bool has_head() const { return connection_ != nullptr; }
   // The newest state in memory of this host; valid until the next event.
@@ -81,7 +99,7 @@ class AgentService {
   void answer_resume();
   bool sees_the_mark();
   void end_if_left();
-  void end(int exit_code, const std::string& sentence);
+  void end(const Handlers::Over& over);
   void say_sights();
   void lose(const std::string& why);
   bool is_any_in_a_generation() const;
@@ -108,8 +126,11 @@ class AgentService {
   std::optional<std::vector<int>> to_resume_;    // processes that the head named; not answered yet
   std::string mark_;                             // of the head, for this connection
   std::optional<int> leaving_by_;                // the signal that asked this host to leave
-  bool is_present_ = false;                      // this connection's `resume` was answered
-  std::optional<std::string> why_lost_;          // while it is leaving
+  bool meets_another_head_ = false;
+  std::optional<std::string> run_;       // that the directory held when the mark of the head was seen there
+  std::string owner_;                    // of the directory, when the head named its mark
+  bool is_present_ = false;              // this connection's `resume` was answered
+  std::optional<std::string> why_lost_;  // while it is leaving
   const std::shared_ptr<const bool> is_alive_ = std::make_shared<const bool>(true);
 };
 

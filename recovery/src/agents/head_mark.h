@@ -14,4 +14,8 @@ std::string folder_of_host(const std::string& run_directory, int host);
 std::string leave_head_mark(const std::string& run_directory);
 bool is_head_mark_there(const std::string& run_directory, const std::string& mark);
 
+// What tells the run in this folder from one that was begun anew there, whatever head it has; empty if no head of
+// several hosts has been there.
+std::string run_in(const std::string& run_directory);
+
 }  // namespace holdfast::recovery

@@ -17,6 +17,8 @@ namespace {
 
 // For the last message to reach the agents. One that it does not reach waits for the head, and ends by itself.
 constexpr std::chrono::seconds kFarewellTime(1);
+// Sentences about refused connections that are shown; others are for debugging.
+constexpr std::size_t kMostTold = 20;
 
 HeadOptions checked(HeadOptions options) {
   check_times(options.limits.times);
@@ -50,8 +52,17 @@ void RemoteHosts::open(boost::asio::io_context& io, Handlers handlers) {
                 host.links = {.host = address_of_peer(connection->peer()), .port = theirs.port};
                 host.remote->serve(connection);
               },
-          // A stranger can cause many of these.
-          .on_refused = [](const std::string& what) { log(LogLevel::debug, "head: " + what); }});
+          .on_refused = [this](const std::string& what) { note_refused(what); }});
+  log(LogLevel::info, fmt::format("head: listening on port {}, waiting for {} other host{}", listener_->port(),
+                                  hosts_.size(), hosts_.size() == 1 ? "" : "s"));
+}
+
+// A stranger can cause many of these, from many addresses.
+void RemoteHosts::note_refused(const std::string& what) {
+  // Each attempt of an agent comes from another port.
+  const std::string why = what.substr(std::min(what.find(" was refused"), what.size()));
+  const bool is_new = told_.size() < kMostTold && told_.insert(why).second;
+  log(is_new ? LogLevel::warning : LogLevel::debug, "head: " + what);
 }
 
 void RemoteHosts::add_host(int number) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,13 +50,15 @@ class RemoteHosts final : public OtherHosts {
 
   Host& of(int host) { return hosts_.at(static_cast<std::size_t>(host - 1)); }
   void add_host(int host);
+  void note_refused(const std::string& what);
   void wait_for_fence(int host, BootTime fenced_at);
 
   const HeadOptions options_;
   const std::shared_ptr<boost::asio::ssl::context> tls_;
   boost::asio::io_context* io_ = nullptr;
   Handlers handlers_;
-  std::vector<Host> hosts_;  // from number 1 on
+  std::vector<Host> hosts_;     // from number 1 on
+  std::set<std::string> told_;  // why agents were refused, as far as it was shown
   std::unique_ptr<AgentListener> listener_;
   const std::shared_ptr<const bool> is_alive_ = std::make_shared<const bool>(true);
 };

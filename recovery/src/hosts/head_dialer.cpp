@@ -20,19 +20,17 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds kPauseBetweenAttempts(200);
-// For the name and the connection of one attempt.
-constexpr std::chrono::seconds kAttemptTimeout(3);
 
 }  // namespace
 
 struct HeadDialer::Core : Dialing<Core> {
   Core(asio::io_context& context, HostAddress head, std::shared_ptr<asio::ssl::context> secured, Introduction own,
-       const AgentConnection::Limits& connection_limits, Deadline until, Handlers given)
+       const AgentConnection::Limits& connection_limits, Deadline limit, Handlers given)
       : Dialing(context, std::move(head)),
         tls(std::move(secured)),
         introduction(std::move(own)),
         limits(connection_limits),
-        deadline(until),
+        deadline(limit),
         handlers(std::move(given)) {}
 
   const std::shared_ptr<asio::ssl::context> tls;
@@ -42,7 +40,8 @@ struct HeadDialer::Core : Dialing<Core> {
   Handlers handlers;
   std::shared_ptr<AgentConnection> connection{};
 
-  void dial() { Dialing::dial(sooner(Deadline::after(kAttemptTimeout))); }
+  // A resolver may take longer than a connection, so each has its own limit within the attempt.
+  void dial() { Dialing::dial(deadline); }
 
   Deadline sooner(Deadline limit) const { return limit.moment() < deadline.moment() ? limit : deadline; }
 

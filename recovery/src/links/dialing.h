@@ -4,6 +4,8 @@
 // since a container's name may get its address late, or another one after a restart. Each wait of an attempt is
 // limited, since packets to a host that is not there are lost in silence.
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -23,6 +25,9 @@ namespace holdfast::recovery {
 // fail(why), called where an attempt came to nothing. For the thread that runs the io_context.
 template <class Core>
 struct Dialing : std::enable_shared_from_this<Core> {
+  static constexpr std::chrono::seconds kNameTime{20};
+  static constexpr std::chrono::seconds kConnectTime{3};
+
   Dialing(boost::asio::io_context& context, HostAddress of_peer)
       : io(context), address(std::move(of_peer)), resolver(io), socket(io), timer(io) {}
 
@@ -30,8 +35,9 @@ struct Dialing : std::enable_shared_from_this<Core> {
   const HostAddress address;
   boost::asio::ip::tcp::resolver resolver;
   boost::asio::ip::tcp::socket socket;
-  boost::asio::steady_timer timer;  // the limit of an attempt, and the pause after it
-  int attempt = 0;                  // completions of earlier ones are dropped
+  boost::asio::steady_timer timer;              // the limit of an attempt, and the pause after it
+  Deadline until = Deadline::after(kNameTime);  // of this attempt
+  int attempt = 0;                              // completions of earlier ones are dropped
   bool is_over = false;
 
   // The handler is called as (Core&, ...), unless its attempt or the dialer is over.
@@ -45,10 +51,12 @@ struct Dialing : std::enable_shared_from_this<Core> {
     };
   }
 
-  // Begins an attempt, to be connected by then.
-  void dial(Deadline limit) {
+  // Begins an attempt: to find the name, which may take a resolver long, and then to be connected. Neither goes beyond
+  // `end`.
+  void dial(Deadline end) {
     ++attempt;
-    limit_attempt(limit);
+    until = end;
+    limit_attempt(kNameTime, "its name was not found in time; ask the resolver of this host for it, with getent hosts");
     boost::system::error_code error;
     const auto number = boost::asio::ip::make_address(address.host, error);
     const std::string port = std::to_string(address.port);
@@ -64,14 +72,15 @@ struct Dialing : std::enable_shared_from_this<Core> {
                            }));
   }
 
-  void limit_attempt(Deadline limit) {
-    timer.expires_at(limit.moment());
-    timer.async_wait(of_this_attempt([](Core& self, const boost::system::error_code& error) {
-      if (!error) self.fail("there was no answer in time");
+  void limit_attempt(std::chrono::milliseconds limit, const std::string& why) {
+    timer.expires_at(std::min(Deadline::after(limit).moment(), until.moment()));
+    timer.async_wait(of_this_attempt([why](Core& self, const boost::system::error_code& error) {
+      if (!error) self.fail(why);
     }));
   }
 
   void connect(const boost::asio::ip::tcp::resolver::results_type& endpoints) {
+    limit_attempt(kConnectTime, "there was no answer in time");
     socket = boost::asio::ip::tcp::socket(io);
     boost::asio::async_connect(socket, endpoints,
                                of_this_attempt([](Core& self, const boost::system::error_code& failure,

@@ -20,7 +20,6 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds kDialPause(50);
 // For the name and the connection.
-constexpr std::chrono::seconds kDialTimeout(3);
 // For the answer. Longer than a connection that comes too early may wait there.
 constexpr std::chrono::seconds kAnswerTimeout(8);
 
@@ -43,7 +42,8 @@ struct LinkDialer::Core : Dialing<Core> {
 
   void connected() {
     deadline = Deadline::after(patience);
-    limit_attempt(Deadline::after(kAnswerTimeout));
+    until = deadline;
+    limit_attempt(kAnswerTimeout, "there was no answer in time");
     asio::async_write(socket, asio::buffer(bytes),
                       of_this_attempt([](Core& self, const boost::system::error_code& failure, std::size_t) {
                         if (failure) self.fail(failure.message());
@@ -73,7 +73,7 @@ struct LinkDialer::Core : Dialing<Core> {
     }
     timer.expires_after(kDialPause);
     timer.async_wait(of_this_attempt([](Core& self, const boost::system::error_code& error) {
-      if (!error) self.dial(Deadline::after(kDialTimeout));
+      if (!error) self.dial(self.deadline);
     }));
   }
 };
@@ -82,7 +82,7 @@ LinkDialer::LinkDialer(asio::io_context& io, HostAddress address, const LinkToke
                        std::chrono::milliseconds patience, Handlers handlers)
     : core_(std::make_shared<Core>(io, std::move(address), token, patience, std::move(handlers))) {
   // Later, so that no handler is called within this constructor.
-  asio::post(io, core_->of_this_attempt([](Core& self) { self.dial(Deadline::after(kDialTimeout)); }));
+  asio::post(io, core_->of_this_attempt([](Core& self) { self.dial(self.deadline); }));
 }
 
 LinkDialer::~LinkDialer() {

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include <fmt/format.h>
@@ -51,21 +53,48 @@ bool is_the_lock_of(int file, const std::string& directory) {
          held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-// Nothing where the file names no process.
-std::optional<pid_t> owner_of(const std::string& directory) {
+std::string name_of_this_host() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "-";
+}
+
+// No other process has it.
+const std::string& token_of_this_process() {
+  static const std::string token = [] {
+    std::random_device random;
+    return fmt::format("{:08x}{:08x}", random(), random());
+  }();
+  return token;
+}
+
+// What the lock file says of who took the lock last.
+struct Owner {
   pid_t pid = 0;
-  std::ifstream(directory + "/lock") >> pid;
-  return pid > 0 ? std::optional(pid) : std::nullopt;
+  std::string host{};
+  std::string token{};
+};
+
+// Nothing where the file names no process.
+std::optional<Owner> owner_of(const std::string& directory) {
+  Owner owner;
+  std::ifstream(directory + "/lock") >> owner.pid >> owner.host >> owner.token;
+  return owner.pid > 0 ? std::optional(owner) : std::nullopt;
+}
+
+// Processes of another host cannot be asked for.
+bool is_here(const Owner& owner) {
+  return owner.host.empty() || owner.host == name_of_this_host();
 }
 
 bool is_owner_dead(const std::string& directory) {
-  const std::optional<pid_t> owner = owner_of(directory);
-  return owner && ::kill(*owner, 0) != 0 && errno == ESRCH;
+  const std::optional<Owner> owner = owner_of(directory);
+  return owner && is_here(*owner) && ::kill(owner->pid, 0) != 0 && errno == ESRCH;
 }
 
 Error taken(const std::string& directory) {
-  const std::optional<pid_t> pid = owner_of(directory);
-  const std::string owner = pid ? fmt::format("process {} or its replicas", *pid) : "another process";
+  const std::optional<Owner> last = owner_of(directory);
+  const std::string where = last && !is_here(*last) ? " of host " + last->host : "";
+  const std::string owner = last ? fmt::format("process {}{} or its replicas", last->pid, where) : "another process";
   return Error(ErrorCode::already_running,
                fmt::format("the run directory {} is in use by {}; wait for that run to end, or give another directory",
                            directory, owner));
@@ -73,7 +102,7 @@ Error taken(const std::string& directory) {
 
 // The next process that wants the lock names the owner in its sentence. The lock holds without this.
 void write_owner(int file) {
-  const std::string text = fmt::format("{}\n", ::getpid());
+  const std::string text = fmt::format("{} {} {}\n", ::getpid(), name_of_this_host(), token_of_this_process());
   if (::ftruncate(file, 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(file, text.data(), text.size(), 0);
   }
@@ -108,7 +137,15 @@ bool is_directory_taken_over(const FileDescriptor& lock, const std::string& dire
   struct stat there {};
   // A file that is missing was removed, but no other run has begun: its own lock would be there.
   if (::fstat(lock.value(), &held) != 0 || ::lstat((directory + "/lock").c_str(), &there) != 0) return false;
-  return held.st_dev != there.st_dev || held.st_ino != there.st_ino;
+  if (held.st_dev != there.st_dev || held.st_ino != there.st_ino) return true;
+  // Where locks do not reach across hosts, another owner has the same file, and has written its own name there.
+  const std::optional<Owner> last = owner_of(directory);
+  return last && !last->token.empty() && last->token != token_of_this_process();
+}
+
+std::string owner_token(const std::string& directory) {
+  const std::optional<Owner> owner = owner_of(directory);
+  return owner ? owner->token : "";
 }
 
 }  // namespace holdfast::recovery

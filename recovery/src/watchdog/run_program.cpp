@@ -86,6 +86,7 @@ class HostRun {
  public:
   HostRun(const WatchdogOptions& options, const Surroundings& found, const HostFlags& flags, const Secret& secret)
       : options_(options),
+        host_(found.host),
         lock_(lock_run_directory(folder_of_host(options.run_directory, found.host), Deadline::after(kLockTime),
                                  Deadline::after(kTimeToDie))),
         signals_(io_, SIGINT, SIGTERM, SIGUSR1),
@@ -109,6 +110,8 @@ class HostRun {
                                          end_ = end;
                                          io_.stop();
                                        },
+                                   .on_another_head = [this] { save_newest(); },
+                                   .why_not_dial = [this] { return why_not_dial(); },
                                    .on_news = [this](const std::string& what) { tell(what); }});
     wait_for_signal();
   }
@@ -117,14 +120,33 @@ class HostRun {
     io_.run();
     // Their states are lost but for the newest in memory.
     RunOutcome outcome{.exit_code = end_.exit_code, .sentence = end_.sentence, .is_stop_requested = is_leaving_};
-    const auto newest = agent_->newest_snapshot();
-    if (end_.is_head_lost && newest && options_.when_unfinished) {
-      options_.when_unfinished(newest->step, newest->bytes);
-    }
+    if (end_.is_head_lost) save_newest();
     return outcome;
   }
 
  private:
+  // Where locks do not reach across hosts, the two would drive each other out again and again.
+  std::string why_not_dial() const {
+    const std::string folder = folder_of_host(options_.run_directory, host_);
+    if (!is_directory_taken_over(lock_, folder)) return "";
+    return fmt::format("another agent has begun as host {} of this run; give each host a --node-rank of its own",
+                       host_);
+  }
+
+  void save_newest() {
+    const auto newest = agent_->newest_snapshot();
+    if (!newest || !options_.when_unfinished) return;
+    // A savepoint of this run would be taken for one of the run that has begun there.
+    if (!agent_->may_save()) {
+      return log(
+          LogLevel::warning,
+          fmt::format("agent: the newest state in memory, of step {}, is not saved, because another run has begun "
+                      "in {}",
+                      newest->step, options_.run_directory));
+    }
+    options_.when_unfinished(newest->step, newest->bytes);
+  }
+
   // Attempts to reach the head fail alike, many times.
   void tell(const std::string& news) {
     const bool is_new = news != std::exchange(last_news_, news);
@@ -157,6 +179,7 @@ class HostRun {
   }
 
   const WatchdogOptions& options_;
+  const int host_;
   const FileDescriptor lock_;
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;

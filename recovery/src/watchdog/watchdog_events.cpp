@@ -295,8 +295,8 @@ void WatchdogLoop::look_for_another_run() {
 
 void WatchdogLoop::lose_directory() {
   feed({.kind = EventKind::directory_lost,
-        .what = fmt::format("the run directory {} was removed or replaced while the run was live, and another run has "
-                            "begun there; this one ends",
+        .what = fmt::format("the run directory {} was removed, replaced or taken by another host while the run was "
+                            "live, and another run has begun there; this one ends",
                             options_.run_directory)});
 }
 

@@ -16,6 +16,7 @@
 namespace holdfast {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -93,6 +94,69 @@ TEST_F(TwoHosts, GoOnTogetherWhenTheSecondHostComesBack) {
   hosts_[0]->signal(SIGTERM);
   EXPECT_EQ(end_of(0).exit_code, 75);
   EXPECT_EQ(end_of(1).exit_code, 75);
+}
+
+// The second host has the only state after ten steps: the run writes no savepoint before its end, and the replica of
+// the first host hangs in the eleventh step.
+class TwoHostsWhoseHeadDied : public TwoHosts {
+ protected:
+  void start_and_kill_the_head(const std::string& patience) {
+    digits_["--save-every"] = "0";
+    start_all({"--replicas", "1", "--head-timeout", patience, "--hang-after", "300", "--inject",
+               "rank=0,step=10,fault=hang"});
+    wait_for_fault();
+    kill_host(0);
+  }
+  bool has_state_of_step_ten() const { return std::filesystem::exists(folder_ / "run/savepoint-0000000010.h5"); }
+};
+
+TEST_F(TwoHostsWhoseHeadDied, GoOnWhereTheyWereWhenItStartsAgain) {
+  start_and_kill_the_head("60");
+
+  hosts_[0] = start(0, {"--replicas", "1", "--head-timeout", "60"});
+
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  ASSERT_EQ(events("resumed").size(), 1U);
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+}
+
+TEST_F(TwoHostsWhoseHeadDied, SaveWhatTheyHaveWhenItComesBackWithAnotherCommand) {
+  start_and_kill_the_head("60");
+
+  digits_["--epochs"] = "40";
+  hosts_[0] = start(0, {"--replicas", "1"});
+
+  const ProgramResult second = end_of(1);
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.output, HasSubstr("refuses this host: the command is"));
+  EXPECT_TRUE(has_state_of_step_ten()) << second.output;
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_THAT(end_of(0).output, AllOf(HasSubstr("waiting for 1 other host"), HasSubstr("was refused: the command is")));
+}
+
+// As Slurm does with the hosts that are left.
+TEST_F(TwoHostsWhoseHeadDied, SaveWhatTheyHaveWhenTheyAreAskedToLeaveAtThatMoment) {
+  start_and_kill_the_head("60");
+
+  hosts_[1]->signal(SIGTERM);
+
+  const ProgramResult second = end_of(1);
+  EXPECT_EQ(second.exit_code, 75);
+  EXPECT_TRUE(has_state_of_step_ten()) << second.output;
+}
+
+// A savepoint of theirs would be taken for one of the other run.
+TEST_F(TwoHostsWhoseHeadDied, LeaveNothingInARunThatWasBegunAnewThere) {
+  start_and_kill_the_head("1");
+  std::filesystem::rename(folder_ / "run", folder_ / "run.1");
+  std::filesystem::create_directory(folder_ / "run");
+
+  const ProgramResult second = end_of(1);
+  EXPECT_EQ(second.exit_code, 75);
+  EXPECT_THAT(second.output, HasSubstr("of step 10, is not saved, because another run has begun in"));
+  EXPECT_FALSE(has_state_of_step_ten());
 }
 
 // The same course as above, as the command shows it.

@@ -19,8 +19,12 @@ namespace holdfast::recovery {
 FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline,
                                   std::optional<Deadline> of_a_dead_owner = std::nullopt);
 
-// True when DIRECTORY/lock is not the file of `lock`: the directory or the file was removed while it was locked, and
-// another owner has made its own.
+// True when DIRECTORY/lock is not the file of `lock`, which this process has taken: the directory or the file was
+// removed while it was locked, and another owner has made its own. Also where file locks do not reach across hosts, and
+// a process of another host has taken it since.
 bool is_directory_taken_over(const FileDescriptor& lock, const std::string& directory);
+
+// What only the process that locked the directory last has written there; empty if nobody has.
+std::string owner_token(const std::string& directory);
 
 }  // namespace holdfast::recovery

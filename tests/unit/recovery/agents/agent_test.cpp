@@ -80,6 +80,19 @@ TEST_F(AgentOfAHost, EndsWithoutAHeadWhenItIsAskedToLeaveAndTheHeadIsLost) {
   EXPECT_THAT(end.sentence, HasSubstr("was asked to leave after it had lost the head"));
 }
 
+TEST_F(AgentOfAHost, SaysThatNoHeadHasTakenItWhenItIsAskedToLeaveBefore) {
+  AgentOptions options;
+  options.head = {"127.0.0.3", 1};
+  start_agent(2, options);
+
+  host(2).agent->ask_to_leave(SIGTERM);
+
+  const Agent::End end = end_of(2);
+  EXPECT_EQ(end.exit_code, kExitStopped);
+  EXPECT_FALSE(end.is_head_lost);
+  EXPECT_THAT(end.sentence, HasSubstr("was asked to leave before the head had taken it"));
+}
+
 // Its owner does what it likes with it then.
 TEST_F(AgentOfAHost, MayBeEndedByTheHandlerOfItsEnd) {
   start_agent_and_wait(1);

@@ -136,6 +136,25 @@ TEST(RunLock, DetectsThatAnotherOwnerHasTakenOver) {
   EXPECT_FALSE(is_directory_taken_over(other, directory));
 }
 
+// File locks of two hosts may know nothing of each other, as on some network file systems.
+TEST(RunLock, DetectsAnOwnerOfAnotherHostByWhatItHasWritten) {
+  const TemporaryFolder directory;
+  const FileDescriptor lock = lock_run_directory(directory.path(), Deadline::after(0s));
+  const std::string own = owner_token(directory.path());
+
+  std::ofstream(directory / "lock") << "12345 elsewhere 0123456789abcdef\n";
+
+  EXPECT_TRUE(is_directory_taken_over(lock, directory.path()));
+  EXPECT_EQ(owner_token(directory.path()), "0123456789abcdef");
+  EXPECT_FALSE(own.empty());
+  try {
+    lock_run_directory(directory.path(), Deadline::after(0s), Deadline::after(1h));
+    ADD_FAILURE() << "the lock was taken twice";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("in use by process 12345 of host elsewhere or its replicas"));
+  }
+}
+
 TEST(RunLock, NamesADirectoryThatCannotBeCreated) {
   try {
     lock_run_directory("/dev/null/run", Deadline::after(0s));

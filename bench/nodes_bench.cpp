@@ -44,7 +44,7 @@ void run_chain(benchmark::State& state, const std::function<Value(const Value&)>
   bases[static_cast<std::size_t>(Base::arena)] = bytes(arena);
   bases[static_cast<std::size_t>(Base::parameters)] = bytes(parameters);
   bases.push_back(bytes(x));
-  const BeforeOperation before = [] {};
+  const BeforeOperation before = [](const std::string&) {};
   for (auto _ : state) plan.forward(bases, before);
   state.counters["per_node"] =
       benchmark::Counter(kNodes, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);

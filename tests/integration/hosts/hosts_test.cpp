@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -105,6 +106,12 @@ class TwoHostsWhoseHeadDied : public TwoHosts {
     start_all({"--replicas", "1", "--head-timeout", patience, "--hang-after", "300", "--inject",
                "rank=0,step=10,fault=hang"});
     wait_for_fault();
+    // The other replica may still be about to apply the tenth update.
+    ASSERT_TRUE(comes_true([this] {
+      const Json members = Json::parse(command({"status", "--json"})).at("members");
+      return members.size() == 2 &&
+             std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
+    }));
     kill_host(0);
   }
   bool has_state_of_step_ten() const { return std::filesystem::exists(folder_ / "run/savepoint-0000000010.h5"); }

@@ -351,6 +351,8 @@ void add_hosts_check(CLI::App& command, DoctorOptions& options) {
                               "With --hosts: the file with the secret that all share; default: HOLDFAST_SECRET_FILE"));
   of_hosts(command.add_option("--run-dir", check.run_directory, "With --hosts: the folder of the run, which all share")
                ->capture_default_str());
+  of_hosts(command.add_flag("--separate-run-dirs", check.hosts.separate_run_dirs,
+                            "With --hosts: each host has a run directory of its own"));
   of_hosts(command.add_option("--replicas", check.replicas, "With --hosts: the number of replicas of each host")
                ->check(CLI::Range(1, recovery::kMaxReplicas).description("")));
   CLI::Option* timeout = add_seconds(command, "--join-timeout", check.join_timeout,

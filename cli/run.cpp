@@ -112,11 +112,14 @@ void add_hosts(CLI::App& command, recovery::WatchdogOptions& watchdog, recovery:
   command.add_option(
       "--nnodes", hosts.nnodes,
       "The number of hosts, on each of which this command is started with the same --run-dir, which they "
-      "share. Default: what torchrun, Slurm or another launcher says in the environment, else 1");
+      "share (see --separate-run-dirs). Default: what torchrun, Slurm or another launcher says in the environment, "
+      "else 1");
   command.add_option("--node-rank", hosts.node_rank, "Which of the hosts this one is, from 0");
   command.add_option("--head", hosts.head, "Where the host of rank 0 listens, such as node7:29400");
   command.add_option("--secret", hosts.secret,
                      "The file with the secret that all hosts share; default: HOLDFAST_SECRET_FILE");
+  command.add_flag("--separate-run-dirs", hosts.separate_run_dirs,
+                   "Each host has a run directory of its own, with its own savepoints, instead of one that all share");
   const auto range = between(0.001, 1e6);
   add_seconds(command, "--join-timeout", watchdog.join_timeout, "How long the hosts wait for each other at the start",
               range);

@@ -39,7 +39,7 @@ struct AgentOptions {
   AgentConnection::Limits limits{};
   std::chrono::milliseconds join_timeout = std::chrono::minutes(10);  // for the head to take it, for the first time
   std::chrono::milliseconds patience = std::chrono::minutes(1);       // for a head that was lost
-  std::string run_directory{};  // which the head's mark shows to be shared; empty: it is not looked for
+  AgentService::Folder folder{};                                      // the run directory of this host
 };
 
 // For the thread that runs the io_context.
@@ -52,6 +52,9 @@ class Agent {
     // It had no head any more, or one that does not take it, after this host had been part of the run: nobody else may
     // have the newest state.
     bool is_head_lost = false;
+    // The run that the head has begun anew. The owner is to put the earlier one aside, to begin_folder() and to make
+    // another agent. Empty: no such end.
+    std::string begun_run{};
   };
   struct Handlers {
     // The last call. It may end the agent, which otherwise keeps its memory.

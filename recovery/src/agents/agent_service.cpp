@@ -16,6 +16,7 @@
 #include "agents/head_mark.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/launch.h"
 #include "holdfast/recovery/run_lock.h"
 #include "holdfast/recovery/watchdog.h"
 
@@ -25,12 +26,6 @@ namespace {
 // For a file that another host has just made to be seen here.
 constexpr std::chrono::seconds kMarkTime(3);
 
-// The process that watches over a process of this host is this one.
-nlohmann::json for_this_host(nlohmann::json message) {
-  if (message.at("kind") == kHello) message["watchdog_pid"] = ::getpid();
-  return message;
-}
-
 nlohmann::json not_started(const Error& error) {
   return {{"kind", kNotStarted}, {"code", static_cast<int>(error.code())}, {"what", error.what()}};
 }
@@ -38,10 +33,10 @@ nlohmann::json not_started(const Error& error) {
 }  // namespace
 
 AgentService::AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgent> host, Fence& fence,
-                           const HostTimes& times, Handlers handlers, std::string run_directory)
+                           const HostTimes& times, Handlers handlers, Folder folder)
     : times_(times),
       handlers_(std::move(handlers)),
-      run_directory_(std::move(run_directory)),
+      folder_(std::move(folder)),
       fence_(fence),
       host_(std::move(host)),
       look_timer_(io),
@@ -85,7 +80,8 @@ void AgentService::take(const nlohmann::json& message) {
     to_resume_ = whole_numbers_in<int>(message, "members");
     const auto mark = message.at("mark").get<std::string>();
     const bool is_another = mark != std::exchange(mark_, mark);
-    owner_ = owner_token(run_directory_);
+    run_of_head_ = message.at("run").get<std::string>();
+    owner_ = owner_token(folder_.path);
     // A head that was started again may not know of generations whose lines the one before could not write.
     if (is_another) generation_ = -1;
     if (!is_another || processes_.empty()) return;
@@ -122,8 +118,13 @@ void AgentService::take(const nlohmann::json& message) {
   }
 }
 
-void AgentService::start(const ReplicaStarter::Program& program) {
+void AgentService::start(ReplicaStarter::Program program) {
   const int member = program.member;
+  if (!folder_.is_shared) {
+    const std::string name = fmt::format("{}=", kRunDirectoryVariable);
+    std::erase_if(program.variables, [&](const std::string& variable) { return variable.starts_with(name); });
+    program.variables.push_back(name + folder_.path);
+  }
   if (processes_.contains(member)) {
     throw Error(ErrorCode::input_output, fmt::format("the head started process {} twice", member));
   }
@@ -253,26 +254,72 @@ void AgentService::look() {
   // How old the head's word was that took this agent is not known. So only a beat of this connection counts.
   if (acknowledged <= opened_) return;
   fence_.set(acknowledged + times_.fence);
-  if (to_resume_ && !sees_the_mark()) return;
+  if (to_resume_ && !has_folder_of_head()) return;
   if (to_resume_) {
-    run_ = run_in(run_directory_);
+    run_ = run_in(folder_.path);
     answer_resume();
   }
   if (is_present_) say_sights();
 }
 
-// Whether the run directory here is that of the head. Ends this agent where it is not.
+// Whether the run directory here is of the head's run. Ends this agent where it is not.
+bool AgentService::has_folder_of_head() {
+  if (mark_.empty() || folder_.path.empty()) return true;
+  return folder_.is_shared ? sees_the_mark() : takes_own_folder();
+}
+
 bool AgentService::sees_the_mark() {
-  if (mark_.empty() || run_directory_.empty() || is_head_mark_there(run_directory_, mark_)) return true;
+  if (is_head_mark_there(folder_.path, mark_)) return true;
   // Before the head gives this connection up.
   if (boot_time_now() - opened_ < std::min<BootTime>(kMarkTime, times_.host / 2)) return false;
   end({.exit_code = kExitUnrecoverable,
        .sentence = fmt::format(
            "the run directory {} of this host is not that of the head: there is no {}/hosts/head with the head's "
-           "mark here; give --run-dir a folder that all hosts share, under the same name",
-           run_directory_, run_directory_),
+           "mark here; give --run-dir a folder that all hosts share, under the same name, or --separate-run-dirs where "
+           "each host has one of its own",
+           folder_.path, folder_.path),
        .is_head_wrong = true});
   return false;
+}
+
+bool AgentService::takes_own_folder() {
+  const auto refuse = [this](const std::string& sentence) {
+    end({.exit_code = kExitUnrecoverable, .sentence = sentence, .is_head_wrong = true});
+    return false;
+  };
+  // Two processes would write and delete the same files.
+  if (is_head_mark_there(folder_.path, mark_)) {
+    return refuse(
+        fmt::format("the run directory {} of this host is that of the head, although --separate-run-dirs says "
+                    "that each host has one of its own; leave that option out on all hosts",
+                    folder_.path));
+  }
+  try {
+    switch (take_folder(folder_.path, run_of_head_)) {
+      case FolderOfAgent::of_the_run:
+        return true;
+      case FolderOfAgent::of_an_earlier_one:
+        end({.begun_run = run_of_head_});
+        return false;
+      case FolderOfAgent::of_another_one:
+        break;
+    }
+  } catch (const Error& error) {
+    return refuse(error.what());
+  }
+  return refuse(
+      fmt::format("the run directory {} of this host holds another run than that of the head; to go on with the run "
+                  "here, copy this folder to the head's host, and to go on with that of the head, move it away",
+                  folder_.path));
+}
+
+// What the head says of itself in a message to a process of this host, or of the head's host.
+nlohmann::json AgentService::for_this_host(nlohmann::json message) const {
+  if (message.at("kind") != kHello) return message;
+  message["watchdog_pid"] = ::getpid();
+  message["cores"] = core_count();
+  if (!folder_.is_shared) message["run_directory"] = folder_.path;
+  return message;
 }
 
 void AgentService::ask_to_leave(int signal) {
@@ -370,9 +417,9 @@ bool AgentService::is_any_in_a_generation() const {
 // A head of one host alone leaves no mark. Where it has the directory, the last mark is that of the head before it, and
 // its own options may be others.
 bool AgentService::may_save() const {
-  if (run_directory_.empty() || !run_) return true;
-  if (run_in(run_directory_) != *run_) return false;
-  return owner_token(run_directory_) == owner_ || !is_head_mark_there(run_directory_, mark_);
+  if (folder_.path.empty() || !run_) return true;
+  if (run_in(folder_.path) != *run_) return false;
+  return owner_token(folder_.path) == owner_ || !is_head_mark_there(folder_.path, mark_);
 }
 
 bool AgentService::is_any_state_on_its_way() const {

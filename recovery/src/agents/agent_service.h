@@ -44,14 +44,20 @@ class AgentService {
       int exit_code = 0;
       std::string sentence{};
       bool is_head_wrong = false;  // it is no head of this run directory, so it has no state of this run either
+      // The run that the head has begun anew: an earlier one is to be put aside here, and then the head dialed again.
+      std::string begun_run{};
     };
     std::function<void(const Over&)> on_over{};
   };
 
-  // `host` starts its processes with `fence`, which outlives the service, as `io` does. `run_directory`: where the mark
-  // of the head has to be; empty: it is not looked for.
+  // The run directory of this host.
+  struct Folder {
+    std::string path{};     // empty: it is compared with nothing
+    bool is_shared = true;  // with the head, whose mark has to be there; otherwise the run in it is compared
+  };
+  // `host` starts its processes with `fence`, which outlives the service, as `io` does.
   AgentService(boost::asio::io_context& io, std::unique_ptr<HostAgent> host, Fence& fence, const HostTimes& times,
-               Handlers handlers, std::string run_directory = "");
+               Handlers handlers, Folder folder);
   // Kills all processes.
   ~AgentService();
   AgentService(const AgentService&) = delete;
@@ -88,7 +94,7 @@ class AgentService {
   };
 
   void take(const nlohmann::json& message);
-  void start(const ReplicaStarter::Program& program);
+  void start(ReplicaStarter::Program program);
   void open_generation(const HostAgent::Generation& generation);
   Process* find(int member);
   void note(int member, const nlohmann::json& body);
@@ -97,7 +103,10 @@ class AgentService {
   void look();
   void wait_for_look();
   void answer_resume();
+  bool has_folder_of_head();
   bool sees_the_mark();
+  bool takes_own_folder();
+  nlohmann::json for_this_host(nlohmann::json message) const;
   void end_if_left();
   void end(const Handlers::Over& over);
   void say_sights();
@@ -112,7 +121,7 @@ class AgentService {
   // Constant after construction.
   const HostTimes times_;
   const Handlers handlers_;
-  const std::string run_directory_;
+  const Folder folder_;
   Fence& fence_;
   const std::unique_ptr<HostAgent> host_;  // outlives all processes
 
@@ -125,6 +134,7 @@ class AgentService {
   BootTime opened_{};                            // counts as acknowledged, although no beat was
   std::optional<std::vector<int>> to_resume_;    // processes that the head named; not answered yet
   std::string mark_;                             // of the head, for this connection
+  std::string run_of_head_;                      // that is in its run directory
   std::optional<int> leaving_by_;                // the signal that asked this host to leave
   bool meets_another_head_ = false;
   std::optional<std::string> run_;       // that the directory held when the mark of the head was seen there

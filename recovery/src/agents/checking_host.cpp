@@ -53,8 +53,7 @@ void CheckingHost::serve(std::shared_ptr<AgentConnection> connection) {
 void CheckingHost::take(const nlohmann::json& message) {
   if (message.at("kind") == kQuestion) {
     HostFacts facts = options_.facts;
-    facts.folder_problem =
-        why_folder_is_of_no_use(facts.run_directory, message.at("mark").get<std::string>(), options_.host);
+    facts.folder_problem = why_folder_is_of_no_use(facts, message.at("mark").get<std::string>(), options_.host);
     connection_->send(facts_message(facts));
   } else if (message.at("kind") == kLinks) {
     connect(parse_links(message));

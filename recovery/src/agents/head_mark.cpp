@@ -1,7 +1,11 @@
+// A mark is new at each start of a head, so an old copy of a folder cannot pass for the shared one. The name of a run
+// stays as long as its folder, also where folders are copied to another host. docs/decisions/agents.md
+
 #include "agents/head_mark.h"
 
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -9,10 +13,14 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
+#include "holdfast/recovery/run_start.h"
 #include "links/link_token.h"
 
 namespace holdfast::recovery {
 namespace {
+
+// Ends the name of a run that was begun anew on purpose.
+constexpr std::string_view kAnew = " anew";
 
 std::string mark_path(const std::string& run_directory) {
   return run_directory + "/hosts/head";
@@ -30,23 +38,30 @@ std::string text_of(const std::string& path) {
   }
 }
 
+void create_hosts_folder(const std::string& run_directory) {
+  std::error_code error;
+  std::filesystem::create_directories(run_directory + "/hosts", error);
+  if (error) throw system_error(error.value(), fmt::format("cannot create the folder {}/hosts", run_directory));
+}
+
+void write_run(const std::string& run_directory, const std::string& run) {
+  write_whole_file(posix_file_system(), run_path(run_directory), std::as_bytes(std::span(run)));
+}
+
 }  // namespace
 
 std::string folder_of_host(const std::string& run_directory, int host) {
   return fmt::format("{}/hosts/{}", run_directory, host);
 }
 
-std::string leave_head_mark(const std::string& run_directory) {
-  std::error_code error;
-  std::filesystem::create_directories(run_directory + "/hosts", error);
-  if (error) throw system_error(error.value(), fmt::format("cannot create the folder {}/hosts", run_directory));
+FolderOfHead leave_head_mark(const std::string& run_directory, bool is_begun_anew) {
+  create_hosts_folder(run_directory);
   if (run_in(run_directory).empty()) {
-    const std::string run = to_text(new_link_key());
-    write_whole_file(posix_file_system(), run_path(run_directory), std::as_bytes(std::span(run)));
+    write_run(run_directory, fmt::format("{}{}", to_text(new_link_key()), is_begun_anew ? kAnew : ""));
   }
   const std::string mark = to_text(new_link_key());
   write_whole_file(posix_file_system(), mark_path(run_directory), std::as_bytes(std::span(mark)));
-  return mark;
+  return {.mark = mark, .run = run_in(run_directory)};
 }
 
 bool is_head_mark_there(const std::string& run_directory, const std::string& mark) {
@@ -56,6 +71,21 @@ bool is_head_mark_there(const std::string& run_directory, const std::string& mar
 // The folder of a run that was put aside is another one, so its successor begins without this file.
 std::string run_in(const std::string& run_directory) {
   return text_of(run_path(run_directory));
+}
+
+void begin_folder(const std::string& run_directory, const std::string& run) {
+  create_hosts_folder(run_directory);
+  write_run(run_directory, run);
+}
+
+FolderOfAgent take_folder(const std::string& run_directory, const std::string& run) {
+  const std::string here = run_in(run_directory);
+  if (here == run) return FolderOfAgent::of_the_run;
+  if (!here.empty() || holds_run(run_directory)) {
+    return run.ends_with(kAnew) ? FolderOfAgent::of_an_earlier_one : FolderOfAgent::of_another_one;
+  }
+  begin_folder(run_directory, run);
+  return FolderOfAgent::of_the_run;
 }
 
 }  // namespace holdfast::recovery

@@ -44,6 +44,14 @@ HostCheck check(int host, const std::string& what, bool is_well, const std::stri
   return {.host = host, .what = what, .problem = problem, .remedy = remedy};
 }
 
+struct RemovedAtEnd {
+  const std::string& path;
+  ~RemovedAtEnd() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+};
+
 }  // namespace
 
 // The keys are those that parse_facts() reads.
@@ -55,6 +63,7 @@ nlohmann::json facts_message(const HostFacts& facts) {
           {"program", facts.program},
           {"command", facts.command},
           {"run_directory", facts.run_directory},
+          {"own_folder", facts.has_own_folder},
           {"folder_problem", facts.folder_problem}};
 }
 
@@ -65,6 +74,7 @@ HostFacts parse_facts(const nlohmann::json& message) {
           .program = message.at("program").get<std::string>(),
           .command = message.at("command").get<std::string>(),
           .run_directory = message.at("run_directory").get<std::string>(),
+          .has_own_folder = message.at("own_folder").get<bool>(),
           .folder_problem = message.at("folder_problem").get<std::string>()};
 }
 
@@ -98,7 +108,8 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
       check(host, "arithmetic", theirs.arithmetic == of_head.arithmetic, theirs.arithmetic,
             fmt::format("it computes with {}, and host 0 with {}, which gives other bits", theirs.arithmetic,
                         of_head.arithmetic),
-            "take hosts with the same kind of processor, and install the same libraries"),
+            "take hosts with the same kind of processor and the same libraries, or limit all of them to the "
+            "instructions that each has, with ONEDNN_MAX_CPU_ISA"),
       check(host, "replicas", theirs.replicas == of_head.replicas, std::to_string(theirs.replicas),
             fmt::format("it would start {}, and host 0 would start {}", theirs.replicas, of_head.replicas),
             "give --replicas, the same number on all hosts")};
@@ -112,7 +123,17 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
     checks.push_back(check(host, "program", theirs.program == of_head.program, "the file of host 0",
                            "its file is not that of host 0", "copy the same file to all hosts"));
   }
-  if (theirs.run_directory != of_head.run_directory) {
+  if (theirs.has_own_folder != of_head.has_own_folder) {
+    const auto folder = [](bool is_own) { return is_own ? "has one of its own" : "shares one"; };
+    checks.push_back(
+        check(host, "run directory", false, "",
+              fmt::format("it {}, and host 0 {}", folder(theirs.has_own_folder), folder(of_head.has_own_folder)),
+              "give --separate-run-dirs on all hosts or on none"));
+  } else if (theirs.has_own_folder) {
+    checks.push_back(check(host, "run directory", theirs.folder_problem.empty(), theirs.run_directory + " of its own",
+                           fmt::format("{}: {}", theirs.run_directory, theirs.folder_problem),
+                           "give with --run-dir a folder on a disk of this host that it may write"));
+  } else if (theirs.run_directory != of_head.run_directory) {
     checks.push_back(check(host, "run directory", false, "",
                            fmt::format("it is {} there and {} on host 0", theirs.run_directory, of_head.run_directory),
                            "give --run-dir the same folder on all hosts"));
@@ -143,23 +164,30 @@ DoctorMark::~DoctorMark() {
 }
 
 // Written, too: rank 0 may be on any host, and writes savepoints there.
-std::string why_folder_is_of_no_use(const std::string& run_directory, const std::string& text, int host) {
+std::string why_folder_is_of_no_use(const HostFacts& facts, const std::string& text, int host) {
+  const std::string path = doctor_mark_of(facts.run_directory);
+  std::string there;
   try {
-    if (read_text_file(posix_file_system(), doctor_mark_of(run_directory)) != text) {
-      return "it finds there another file than the one that host 0 has just written";
-    }
+    there = read_text_file(posix_file_system(), path);
   } catch (const Error&) {
-    return "it does not find there what host 0 has just written";
+    if (!facts.has_own_folder) return "it does not find there what host 0 has just written";
   }
-  const std::string own = fmt::format("{}-{}", doctor_mark_of(run_directory), host);
-  std::error_code ignored;
+  if (facts.has_own_folder && there == text) return "it is the folder of host 0, so leave out --separate-run-dirs";
+  if (!facts.has_own_folder && there != text) {
+    return "it finds there another file than the one that host 0 has just written";
+  }
   try {
+    // No other host writes there, so the same file will do, which goes with the folders that are made for it.
+    if (facts.has_own_folder) {
+      const DoctorMark written(facts.run_directory);
+      return "";
+    }
+    const std::string own = fmt::format("{}-{}", path, host);
+    const RemovedAtEnd removed{own};
     write_whole_file(posix_file_system(), own, std::as_bytes(std::span(text)));
   } catch (const Error& error) {
-    fs::remove(own, ignored);
     return fmt::format("it cannot write there: {}", error.what());
   }
-  fs::remove(own, ignored);
   return "";
 }
 

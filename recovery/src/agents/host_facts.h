@@ -34,6 +34,7 @@ struct HostFacts {
   std::string program{};         // the digest of its file; empty: no program was named
   std::string command{};         // empty: no program was named
   std::string run_directory{};   // an absolute path
+  bool has_own_folder = false;   // which is that of this host alone
   std::string folder_problem{};  // why that folder is of no use to the host; empty: it can be used
 };
 
@@ -67,8 +68,8 @@ class DoctorMark {
   const std::string text_;
 };
 
-// Why the host cannot use the run directory in which host 0 has left the mark `text`; empty if it can read and write
-// there.
-std::string why_folder_is_of_no_use(const std::string& run_directory, const std::string& text, int host);
+// Why the host cannot use its run directory, where host 0 has left the mark `text` in its own; empty if it can. One
+// that is shared must have the mark; one of the host's own must not.
+std::string why_folder_is_of_no_use(const HostFacts& facts, const std::string& text, int host);
 
 }  // namespace holdfast::recovery

@@ -89,8 +89,8 @@ Load RemoteReplica::load(int member, int shards, int at_once) const {
           .waiting = status_.waiting};
 }
 
-RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, std::string mark)
-    : times_(times), handlers_(std::move(handlers)), mark_(std::move(mark)), presence_timer_(io) {}
+RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, FolderOfHead folder)
+    : times_(times), handlers_(std::move(handlers)), folder_(std::move(folder)), presence_timer_(io) {}
 
 RemoteHost::~RemoteHost() {
   if (connection_ != nullptr) connection_->close();
@@ -108,7 +108,7 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
     const auto replica = weak.lock();
     if (replica != nullptr && !replica->is_over_) resumed_.push_back(member);
   }
-  connection_->send({{"kind", kResume}, {"members", resumed_}, {"mark", mark_}});
+  connection_->send({{"kind", kResume}, {"members", resumed_}, {"mark", folder_.mark}, {"run", folder_.run}});
   // An agent answers once its beats are acknowledged. One that never does would stay, and be of no use.
   presence_timer_.expires_after(times_.host);
   presence_timer_.async_wait(

@@ -22,6 +22,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "agents/head_mark.h"
 #include "agents/host_messages.h"
 #include "hosts/host_agent.h"
 
@@ -43,8 +44,8 @@ class RemoteHost final : public HostAgent {
     std::function<void(int signal)> on_leaving{};
   };
 
-  // `io` outlives it. `mark`: what its agent is to find in the run directory (agents/head_mark.h); empty: nothing.
-  RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, std::string mark = "");
+  // `io` outlives it. `folder` is what its agent compares its run directory with.
+  RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, FolderOfHead folder = {});
   ~RemoteHost() override;
 
   // Begins with a connection that was just taken, and that is open. One that is there already counts as lost, since its
@@ -82,7 +83,7 @@ class RemoteHost final : public HostAgent {
 
   const HostTimes times_;
   const Handlers handlers_;
-  const std::string mark_;
+  const FolderOfHead folder_;
   OnUnreached on_unreached_;
   boost::asio::steady_timer presence_timer_;
   std::map<int, std::weak_ptr<RemoteReplica>> replicas_;  // by member; the head drops them

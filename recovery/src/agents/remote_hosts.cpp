@@ -82,7 +82,7 @@ void RemoteHosts::add_host(int number) {
                                  wait_for_fence(number, fenced_at);
                                },
                            .on_leaving = [this, number](int signal) { handlers_.on_leaving(number, signal); }},
-      options_.mark);
+      options_.folder);
 }
 
 // By the clock that goes on while this host is suspended. The timer's does not, so it may be late, which is safe.

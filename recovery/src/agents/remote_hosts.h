@@ -12,6 +12,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "agents/head_mark.h"
 #include "agents/remote_host.h"
 #include "hosts/introduction.h"
 #include "hosts/other_hosts.h"
@@ -24,7 +25,7 @@ struct HeadOptions {
   HostAddress head{};           // by which the other hosts know the head's host; it listens at this port
   Introduction introduction{};  // that the head would make
   AgentConnection::Limits limits{};
-  std::string mark{};  // agents see it in the run directory (agents/head_mark.h); empty: they do not look
+  FolderOfHead folder{};  // its run directory
 };
 
 class RemoteHosts final : public OtherHosts {

@@ -28,6 +28,8 @@ nlohmann::json hello_message(const Hello& hello) {
                          {"faults", hello.faults}};
   // Without it, the program keeps the level that it has set itself.
   if (hello.log_level) message["log_level"] = name(*hello.log_level);
+  if (hello.has_own_folder) message["has_own_folder"] = true;
+  if (hello.cores != 0) message["cores"] = hello.cores;
   return message;
 }
 
@@ -39,7 +41,9 @@ Hello parse_hello(const nlohmann::json& message) {
           .run_directory = message.at("run_directory").get<std::string>(),
           .config = message.at("config").get<std::string>(),
           .faults = message.at("faults").get<std::vector<std::string>>(),
-          .log_level = log_level_from_name(message.value("log_level", ""))};
+          .log_level = log_level_from_name(message.value("log_level", "")),
+          .has_own_folder = message.value("has_own_folder", false),
+          .cores = message.value("cores", 0)};
 }
 
 void to_json(nlohmann::json& message, const Welcome& welcome) {

@@ -72,6 +72,8 @@ struct Hello {
   std::string config{};
   std::vector<std::string> faults{};
   std::optional<LogLevel> log_level{};
+  bool has_own_folder = false;  // run_directory is that of this host alone
+  int cores = 0;                // of this host; 0: those of the process that wrote `config`
 };
 
 nlohmann::json hello_message(const Hello& hello);

@@ -57,6 +57,7 @@ nlohmann::json introduction_message(const Introduction& introduction) {
           {"replicas", introduction.replicas},
           {"port", introduction.port},
           {"program", introduction.program},
+          {"separate_folders", introduction.has_separate_folders},
           {"choices", introduction.choices}};
 }
 
@@ -75,6 +76,7 @@ Introduction parse_introduction(const nlohmann::json& message) {
     introduction.replicas = number_in(message, "replicas", 1, kMostReplicas);
     introduction.port = number_in(message, "port", 0, kMostPort);
     introduction.program = message.at("program").get<std::string>();
+    introduction.has_separate_folders = message.at("separate_folders").get<bool>();
     introduction.choices = message.at("choices").get<std::map<std::string, std::string>>();
     return introduction;
   } catch (const nlohmann::json::exception&) {
@@ -114,6 +116,11 @@ std::string difference(const Introduction& ours, const Introduction& theirs) {
   }
   if (theirs.program != ours.program) {
     return fmt::format("its program is not that of host {}; copy the same file to all hosts", ours.host);
+  }
+  if (theirs.has_separate_folders != ours.has_separate_folders) {
+    const auto folder = [](bool is_separate) { return is_separate ? "has a run directory of its own" : "shares one"; };
+    return fmt::format("it {}, and host {} {}; give --separate-run-dirs on all hosts or on none",
+                       folder(theirs.has_separate_folders), ours.host, folder(ours.has_separate_folders));
   }
   const std::string choice = choice_that_differs(ours, theirs);
   if (choice.empty()) return "";

@@ -11,17 +11,18 @@
 namespace holdfast::recovery {
 
 // Raised with each change of the messages between agents and head.
-inline constexpr int kHostsProtocol = 1;
+inline constexpr int kHostsProtocol = 2;
 
 struct Introduction {
   int protocol = kHostsProtocol;
   std::string version{};  // of Holdfast
   std::string run_id{};
   int hosts = 0;
-  int host = 0;           // the number of the sender's
-  int replicas = 0;       // that the sender starts
-  int port = 0;           // at which its agent listens for connections of the other agents; 0: none
-  std::string program{};  // its digest
+  int host = 0;                       // the number of the sender's
+  int replicas = 0;                   // that the sender starts
+  int port = 0;                       // at which its agent listens for connections of the other agents; 0: none
+  std::string program{};              // its digest
+  bool has_separate_folders = false;  // its run directory is that of its host alone
   std::map<std::string, std::string> choices{};  // options that bits depend on, by name
 };
 

@@ -200,6 +200,13 @@ void add(Said& said, Said further) {
   if (!said.replicas) said.replicas = further.replicas;
 }
 
+// Every other word could be a yes or a no.
+bool are_folders_separate(const HostOptions& options, const Environment& environment) {
+  if (options.has_separate_folders) return true;
+  const auto said = number(environment, "HOLDFAST_SEPARATE_RUN_DIRS", 0, 1);
+  return said && said->value == 1;
+}
+
 bool is_complete(const Said& said) {
   if (!said.hosts) return false;
   return said.hosts->value == 1 || (said.host && said.head);
@@ -272,6 +279,7 @@ Surroundings surroundings_of(const HostOptions& options, const Environment& envi
   found.hosts = said.hosts->value;
   found.host = said.host->value;
   found.head = address_of(*said.head);
+  found.has_separate_folders = are_folders_separate(options, environment);
   return found;
 }
 

@@ -3,8 +3,9 @@
 // Which host of a run this process is on, as its options and its launcher say. Each value is taken from the first of
 // these that has it:
 //
-//   options             --nnodes, --node-rank, --head, --secret
-//   Holdfast's own      HOLDFAST_NNODES, HOLDFAST_NODE_RANK, HOLDFAST_HEAD, HOLDFAST_SECRET_FILE, HOLDFAST_RUN_ID
+//   options             --nnodes, --node-rank, --head, --secret, --separate-run-dirs
+//   Holdfast's own      HOLDFAST_NNODES, HOLDFAST_NODE_RANK, HOLDFAST_HEAD, HOLDFAST_SECRET_FILE, HOLDFAST_RUN_ID,
+//                       HOLDFAST_SEPARATE_RUN_DIRS
 //   torchrun, Kubeflow  PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT, PET_RDZV_ENDPOINT, PET_RDZV_ID,
 //                       PET_NPROC_PER_NODE
 //   a step of Slurm     SLURM_STEP_NODELIST, SLURM_STEP_NUM_NODES, SLURM_NODEID, SLURM_STEP_TASKS_PER_NODE,
@@ -31,6 +32,7 @@ struct HostOptions {
   std::optional<int> host{};                 // --node-rank
   std::optional<std::string> head{};         // --head
   std::optional<std::string> secret_file{};  // --secret
+  bool has_separate_folders = false;         // --separate-run-dirs
 };
 
 struct Surroundings {
@@ -41,6 +43,8 @@ struct Surroundings {
   std::string secret_file{};      // which is not read; empty for a single host, and where none is named
   std::string run_id{};           // of the job; empty where nothing names one
   std::optional<int> replicas{};  // on this host, where the launcher says it
+  // Each host has a run directory of its own. Without it, all hosts share one.
+  bool has_separate_folders = false;
 };
 
 // The value of an environment variable. Empty where it is not set or has no value.

@@ -25,7 +25,8 @@ HostFacts facts_of(const HostsCheckOptions& options, const Surroundings& found) 
   HostFacts facts{.version = HOLDFAST_VERSION,
                   .arithmetic = options.arithmetic,
                   .replicas = options.replicas,
-                  .run_directory = absolute_path(options.run_directory)};
+                  .run_directory = absolute_path(options.run_directory),
+                  .has_own_folder = found.has_separate_folders};
   if (facts.replicas == 0) facts.replicas = found.replicas.value_or(std::min(core_count(), kMaxReplicas));
   if (options.command.empty()) return facts;
   WatchdogOptions of_run{.replicas = facts.replicas, .run_directory = options.run_directory};

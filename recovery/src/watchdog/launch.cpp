@@ -128,7 +128,7 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::ve
             fmt::format("MASTER_PORT={}", port),
             fmt::format("HOLDFAST_DEVICE={}", devices.at(static_cast<std::size_t>(process.device_slot))),
             fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
-            fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory)};
+            fmt::format("{}={}", kRunDirectoryVariable, directory)};
   };
 }
 
@@ -165,8 +165,12 @@ std::string who_says_several_hosts(const HostFlags& flags) {
 }
 
 Surroundings surroundings_from(const HostFlags& flags) {
-  return surroundings_of(
-      {.hosts = flags.nnodes, .host = flags.node_rank, .head = flags.head, .secret_file = flags.secret}, variable);
+  return surroundings_of({.hosts = flags.nnodes,
+                          .host = flags.node_rank,
+                          .head = flags.head,
+                          .secret_file = flags.secret,
+                          .has_separate_folders = flags.separate_run_dirs},
+                         variable);
 }
 
 WatchdogOptions complete_for_a_host(WatchdogOptions options, std::vector<std::string> devices,
@@ -204,7 +208,7 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(st
                                     fmt::format("LOCAL_WORLD_SIZE={}", devices.size()),
                                     fmt::format("HOLDFAST_DEVICE={}", devices.at(local)),
                                     fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
-                                    fmt::format("HOLDFAST_RUN_DIRECTORY={}", directory),
+                                    fmt::format("{}={}", kRunDirectoryVariable, directory),
                                     // What a replica starts is not a host of the run.
                                     "HOLDFAST_NNODES=1"};
   };

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -45,6 +47,13 @@ constexpr std::chrono::seconds kTimeToDie(30);
 // A second signal within it is the first one, sent to all processes of a group and by a launcher.
 constexpr std::chrono::seconds kOneRequest(1);
 
+// What has to be the same on all hosts.
+std::map<std::string, std::string> choices_of(const WatchdogOptions& options, const Surroundings& found) {
+  std::map<std::string, std::string> choices{{"the command", fmt::format("\"{}\"", fmt::join(options.command, " "))}};
+  if (!found.has_separate_folders) choices.emplace("--run-dir", options.run_directory);
+  return choices;
+}
+
 // `options` are those of this host alone.
 Introduction introduction_of(const WatchdogOptions& options, const Surroundings& found) {
   return {.version = HOLDFAST_VERSION,
@@ -53,14 +62,16 @@ Introduction introduction_of(const WatchdogOptions& options, const Surroundings&
           .host = found.host,
           .replicas = options.replicas,
           .program = digest_of_program(options.executable),
-          .choices = {{"the command", fmt::format("\"{}\"", fmt::join(options.command, " "))},
-                      {"--run-dir", options.run_directory}}};
+          .has_separate_folders = found.has_separate_folders,
+          .choices = choices_of(options, found)};
 }
 
 // The options of the whole run, for the head. Each host has the same devices.
-WatchdogOptions of_all_hosts(WatchdogOptions options, int hosts) {
+WatchdogOptions of_all_hosts(WatchdogOptions options, const Surroundings& found) {
+  const int hosts = found.hosts;
   const std::vector<std::string> devices = options.devices;
   options.hosts = hosts;
+  options.has_separate_folders = found.has_separate_folders;
   options.replicas *= hosts;
   options.devices.clear();
   for (const std::string& device : devices) {
@@ -74,10 +85,11 @@ RunOutcome run_head(const OwnRun& own, const Surroundings& found, const Secret& 
   log_as_asked(own.options);
   outlive_failing_writes();
   const OwnedRun run = OwnedRun::take(own.options.run_directory, own.how);
-  const WatchdogOptions of_all = of_all_hosts(own.begin(), found.hosts);
+  const WatchdogOptions of_all = of_all_hosts(own.begin(), found);
   check_options(of_all);
-  RemoteHosts others({.head = found.head, .introduction = introduction, .mark = leave_head_mark(of_all.run_directory)},
-                     secret);
+  // Agents with folders of their own put an earlier run aside only if this start, or the one that began this run, did.
+  const FolderOfHead folder = leave_head_mark(of_all.run_directory, own.how.how.start == Start::fresh);
+  RemoteHosts others({.head = found.head, .introduction = introduction, .folder = folder}, secret);
   // Other hosts would have to begin anew, too, so it never gives way to another run.
   return WatchdogLoop(of_all, run, false, &others).run();
 }
@@ -87,8 +99,10 @@ class HostRun {
   HostRun(const WatchdogOptions& options, const Surroundings& found, const HostFlags& flags, const Secret& secret)
       : options_(options),
         host_(found.host),
-        lock_(lock_run_directory(folder_of_host(options.run_directory, found.host), Deadline::after(kLockTime),
-                                 Deadline::after(kTimeToDie))),
+        // A folder of this host alone is locked as that of a run on one host.
+        locked_folder_(found.has_separate_folders ? options.run_directory
+                                                  : folder_of_host(options.run_directory, found.host)),
+        lock_(lock_run_directory(locked_folder_, Deadline::after(kLockTime), Deadline::after(kTimeToDie))),
         signals_(io_, SIGINT, SIGTERM, SIGUSR1),
         links_(io_) {
     // nohup(1) starts programs with SIGHUP ignored, so that it does not stop them.
@@ -103,7 +117,7 @@ class HostRun {
                                 .introduction = std::move(introduction),
                                 .join_timeout = options.join_timeout,
                                 .patience = flags.head_timeout,
-                                .run_directory = options.run_directory},
+                                .folder = {.path = options.run_directory, .is_shared = !found.has_separate_folders}},
                    secret, local_host(io_, std::move(replicas), {.links = &links_}), fence_,
                    Agent::Handlers{.on_over =
                                        [this](const Agent::End& end) {
@@ -123,12 +137,13 @@ class HostRun {
     if (end_.is_head_lost) save_newest();
     return outcome;
   }
+  // The run that the head has begun anew, while the run directory of this host holds an earlier one; usually empty.
+  const std::string& begun_run() const { return end_.begun_run; }
 
  private:
   // Where locks do not reach across hosts, the two would drive each other out again and again.
   std::string why_not_dial() const {
-    const std::string folder = folder_of_host(options_.run_directory, host_);
-    if (!is_directory_taken_over(lock_, folder)) return "";
+    if (!is_directory_taken_over(lock_, locked_folder_)) return "";
     return fmt::format("another agent has begun as host {} of this run; give each host a --node-rank of its own",
                        host_);
   }
@@ -180,6 +195,7 @@ class HostRun {
 
   const WatchdogOptions& options_;
   const int host_;
+  const std::string locked_folder_;
   const FileDescriptor lock_;
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;
@@ -196,11 +212,24 @@ class HostRun {
 RunOutcome run_here(const OwnRun& run, const Surroundings& found, const HostFlags& flags) {
   const Secret secret = secret_of(found);
   // All that can be known before the first host has begun.
-  check_options(of_all_hosts(run.options, found.hosts));
+  check_options(of_all_hosts(run.options, found));
   if (found.host == 0) return run_head(run, found, secret);
   log_as_asked(run.options);
   outlive_failing_writes();
-  return HostRun(run.options, found, flags, secret).run();
+  for (;;) {
+    std::string begun;
+    {
+      HostRun host(run.options, found, flags, secret);
+      const RunOutcome outcome = host.run();
+      begun = host.begun_run();
+      if (begun.empty()) return outcome;
+    }
+    // What the head did with its folder. None of this host's processes has started.
+    const std::string& folder = run.options.run_directory;
+    const OwnedRun own = OwnedRun::take(
+        folder, {.copies = run.how.copies, .how = {.start = Start::fresh, .asked_by = "host 0 has begun anew"}});
+    begin_folder(folder, begun);
+  }
 }
 
 }  // namespace

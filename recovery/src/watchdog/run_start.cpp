@@ -77,7 +77,9 @@ std::string record_path(const std::string& directory) {
   return directory + "/start.json";
 }
 
-// Each of these shows a run. A directory with other files alone is not put aside.
+}  // namespace
+
+// Each of these shows a run.
 bool holds_run(const std::string& directory) {
   const auto holds = [&](const char* name) {
     std::error_code error;
@@ -86,8 +88,6 @@ bool holds_run(const std::string& directory) {
   return holds("run.json") || holds("journal.jsonl") || holds("arithmetic.txt") || holds("start.json") ||
          holds_savepoints(directory);
 }
-
-}  // namespace
 
 // RUN_DIRECTORY/start.json of a run that was begun anew: what later watchdogs need to know about that start.
 struct StartRecord {

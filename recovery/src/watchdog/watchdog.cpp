@@ -201,7 +201,8 @@ Hello WatchdogLoop::hello_to(int rank) const {
           .run_directory = options_.run_directory,
           .config = options_.worker_config,
           .faults = all_faults(options_),
-          .log_level = options_.recovery.log_level};
+          .log_level = options_.recovery.log_level,
+          .has_own_folder = options_.has_separate_folders};
 }
 
 // Actions may cause events. Those wait until the decision before them is carried out.

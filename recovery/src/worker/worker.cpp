@@ -449,6 +449,15 @@ const std::vector<int>& Worker::assigned_shards() const {
 const std::vector<int>& Worker::host_ranks() const {
   return connection_->member.host_ranks;
 }
+bool Worker::has_own_folder() const {
+  return connection_->hello->has_own_folder;
+}
+
+std::optional<int> Worker::cores() const {
+  const int cores = connection_->hello->cores;
+  return cores > 0 ? std::optional(cores) : std::nullopt;
+}
+
 const std::string& Worker::run_directory() const {
   return connection_->hello->run_directory;
 }

@@ -182,7 +182,7 @@ void ModelCheckpoint::save_named(TrainingContext& context, const Logs& logs, Whe
   // An epoch that validation_every leaves out has no value to be named by.
   if (!has_name && !context.is_validated()) return;
   const std::string folder = directory(context);
-  if (context.is_primary()) context.file_system().create_folders(folder);
+  if (context.writes_savepoints()) context.file_system().create_folders(folder);
   context.save(fmt::format("{}/{}", folder, file_name_->at(context, logs)),
                save_options(context, when_storage_is_slow));
 }
@@ -192,8 +192,8 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
   SaveOptions saving =
       save_options(context, is_kept_always(context.step()) ? WhenStorageIsSlow::wait : when_storage_is_slow);
   const std::string folder = directory(context);
-  // Only the primary rank writes, so only there is `keep_` needed and when_durable called.
-  if (context.is_primary() && !keep_) {
+  // `keep_` is needed, and when_durable called, only on ranks that write.
+  if (context.writes_savepoints() && !keep_) {
     context.file_system().create_folders(folder);
     const bool serves_recovery = folder == context.run_directory();
     ModelCheckpointOptions options = options_;

@@ -72,13 +72,15 @@ class HostsRun : public ::testing::Test {
       all.insert(all.end(), {"--nnodes", std::to_string(number_of_hosts_), "--node-rank", std::to_string(host),
                              "--head", head_ + ":" + std::to_string(port_), "--secret", secret_});
     }
-    all.insert(all.end(), {"--run-dir", folder_ / "run"});
+    all.insert(all.end(), {"--run-dir", run_directory(host)});
     all.insert(all.end(), options.begin(), options.end());
     all.insert(all.end(), {"--", built_program("digits")});
     const std::vector<std::string> digits = digits_arguments({.options = digits_}, folder_);
     all.insert(all.end(), digits.begin(), digits.end());
     return start_program(host, "/usr/bin/env", all);
   }
+
+  virtual std::string run_directory(int) const { return folder_ / "run"; }
 
   virtual std::unique_ptr<RunningProgram> start_program(int host, const std::string& path,
                                                         const std::vector<std::string>& arguments) const = 0;

@@ -22,6 +22,9 @@
 
 namespace holdfast::recovery {
 
+// The variable with the run directory of a process.
+inline constexpr const char* kRunDirectoryVariable = "HOLDFAST_RUN_DIRECTORY";
+
 // Which of several hosts this process is on, as a user says it; what is empty is taken from the environment, where
 // torchrun, Kubeflow, Slurm, Open MPI and others say it.
 struct HostFlags {
@@ -30,6 +33,7 @@ struct HostFlags {
   std::optional<std::string> head{};    // HOST:PORT, where the host of rank 0 listens
   std::optional<std::string> secret{};  // the file with the secret that all hosts share
   std::chrono::milliseconds head_timeout = std::chrono::minutes(1);  // for a head that was lost to come back
+  bool separate_run_dirs = false;  // each host has a run directory of its own; otherwise all share one
 };
 
 // Completes options whose `command` is what a user typed. `devices` may list a device several times; empty: cpu:0 and

@@ -58,6 +58,9 @@ class OtherChoices : public Error {
   explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
 };
 
+// Whether the folder holds a run, also one without a savepoint yet. Other files alone are none.
+bool holds_run(const std::string& directory);
+
 struct StartRecord;
 
 // Holds the lock of a run directory, and knows how its run began.

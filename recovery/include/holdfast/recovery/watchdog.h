@@ -56,6 +56,7 @@ struct WatchdogOptions {
   // In a run over several hosts, as run_program() makes it (run_program.h), `replicas` and `devices` are those of all
   // hosts. Hosts take turns: device slot s is on host s modulo `hosts`.
   int hosts = 1;
+  bool has_separate_folders = false;                                  // each host has a run directory of its own
   std::chrono::milliseconds join_timeout = std::chrono::minutes(10);  // for all hosts to be there at the start
   RecoveryOptions recovery{};                                         // holdfast/base/recovery_options.h
   std::string run_directory{};                                        // created when missing

@@ -78,6 +78,10 @@ class Worker {
   // How many ranks of the generation each host has; their ranks follow one another. Empty: all are on this host.
   const std::vector<int>& host_ranks() const;
   const std::string& run_directory() const;  // as the watchdog got it
+  // Whether each host of the run has a run directory of its own, so that files in it are on this host alone.
+  bool has_own_folder() const;
+  // The cores of this host that a process may use, where the process that wrote config() is on another host.
+  std::optional<int> cores() const;
   // WatchdogOptions::worker_config.
   const std::string& config() const;
   // The longest time that the watchdog waits for progress before it takes a process for hung. Waits for peers must last

@@ -65,6 +65,9 @@ class TrainingContext {
   virtual int rank() const = 0;
   virtual int replicas() const = 0;                // of this generation
   bool is_primary() const { return rank() == 0; }  // true on one rank alone
+  // Whether save() writes on this rank: on the primary rank alone, or, where each host has a run directory of its own,
+  // on the first rank of each host.
+  virtual bool writes_savepoints() const { return is_primary(); }
   // Where the run keeps its savepoints and its journal; empty if training is not supervised.
   virtual std::string run_directory() const = 0;
   // False while a program is debugged (SuperviseOptions::alone): files of the run then stay as they

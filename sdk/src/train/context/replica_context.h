@@ -51,6 +51,7 @@ struct Replica::Context {
   int hosts = 1;                    // that have ranks
   int host = 0;                     // of this rank
   bool keeps_for_its_host = false;  // the lowest rank of its host, where rank 0 is on another one
+  bool has_own_folders = false;     // the run directory is on this host alone; each host of the run has its own
   int generation = 0;
   std::string device = "cpu";   // that this process computes on: "cpu", "cuda:0"
   int workers = 1;              // shards that this replica computes at once, at most
@@ -101,6 +102,9 @@ struct Replica::Context {
   std::string ended_state{};                        // which it ended with, as JSON; empty once that is recorded
   std::string open_call{};                          // that it did not finish: what is wrong
   bool is_in_generation = false;                    // that the one before was in, and the newest has not entered
+
+  // Whether this rank writes savepoints: rank 0, and the lowest rank of each host that has a folder of its own.
+  bool keeps_savepoints() const { return rank == 0 || (has_own_folders && keeps_for_its_host); }
 
   // Where the newest Trainer has its savepoints and records.
   std::string trainer_directory() const { return directory_of_trainer(run_directory, trainer); }

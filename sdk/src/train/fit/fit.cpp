@@ -216,7 +216,8 @@ void FitCourse::close_fit() {
   session_.memory_saver_.finish();
   session_.agreement_.agree();
   restore_kept_weights();
-  if (training_.is_primary() && training_.context->writes_files) session_.saver_.submit_all(context_->take_pending());
+  if (training_.keeps_savepoints() && training_.context->writes_files)
+    session_.saver_.submit_all(context_->take_pending());
   if (std::exchange(session_.asked_.savepoint, false)) session_.saver_.save_on_request();
   if (session_.asked_.stop) session_.saver_.stop();
   session_.saver_.finish_fit();
@@ -231,7 +232,7 @@ void FitCourse::restore_kept_weights() {
   CallRecord& call = record();
   if (call.kept_use != CallRecord::KeptUse::due) return;
   const std::vector<PendingSave> of_last_epoch = context_->take_pending_before_end();
-  if (training_.is_primary() && training_.context->writes_files) session_.saver_.submit_all(of_last_epoch);
+  if (training_.keeps_savepoints() && training_.context->writes_files) session_.saver_.submit_all(of_last_epoch);
   training_.kept.exchange(training_.trainable);
   call.kept_use = CallRecord::KeptUse::restored;
   session_.agreement_.agree();

@@ -27,6 +27,7 @@ class FitContext final : public TrainingContext {
   int replicas() const override { return training_.context->size; }
   std::string run_directory() const override { return training_.context->trainer_directory(); }
   bool writes_files() const override { return training_.context->writes_files; }
+  bool writes_savepoints() const override { return training_.keeps_savepoints(); }
   std::vector<std::string> savepoint_copies() const override { return training_.context->copies_of_trainer(); }
   int saving_threads() const override { return training_.context->saving_threads; }
   FileSystem& file_system() const override { return training_.files; }

@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "core/json_object.h"
 #include "holdfast/base/log.h"
 #include "train/agreement/same_program.h"
+#include "train/context/other_choices.h"
 #include "train/fit/ended_trainer.h"
 #include "train/saving/callback_states.h"
 #include "train/state/state_finder.h"
@@ -132,7 +134,7 @@ void Generation::settle_state() {
     return;
   }
   training_.enter(TrainingPhase::waiting_for_peers);
-  std::vector<Introduction> ranks = introduce();
+  std::vector<Introduction> ranks = introduce(progress());
   drop_rolled_back_state(ranks);
   const bool has_any =
       std::any_of(ranks.begin(), ranks.end(), [](const Introduction& rank) { return rank.progress.has_state != 0; });
@@ -145,8 +147,10 @@ void Generation::settle_state() {
 }
 
 Generation::Progress Generation::progress() const {
-  if (!has_state_) return {};
-  const TrainState& state = training_.state;
+  return has_state_ ? progress_of(training_.state) : Progress{};
+}
+
+Generation::Progress Generation::progress_of(const TrainState& state) {
   const auto finished =
       std::count_if(state.calls.begin(), state.calls.end(), [](const auto& call) { return call.is_finished; });
   return {.has_state = 1,
@@ -159,8 +163,8 @@ Generation::Progress Generation::progress() const {
           .stage = static_cast<std::int64_t>(state.stage)};
 }
 
-std::vector<Generation::Introduction> Generation::introduce() {
-  const Introduction own{.progress = progress(),
+std::vector<Generation::Introduction> Generation::introduce(const Progress& progress) {
+  const Introduction own{.progress = progress,
                          .is_doubtful = agreement_.is_doubtful() ? 1 : 0,
                          .rolled_back_step = agreement_.rolled_back_step()};
   std::vector<Introduction> all(static_cast<std::size_t>(training_.context->size));
@@ -186,7 +190,7 @@ void Generation::drop_rolled_back_state(std::vector<Introduction>& ranks) {
     saver_.finish_under_way();
     training_.enter(TrainingPhase::waiting_for_peers);
   }
-  ranks = introduce();
+  ranks = introduce(progress());
 }
 
 // A state whose comparison was cut off is compared again, by all ranks that hold it now. A lone rank has nothing to
@@ -203,28 +207,52 @@ void Generation::share_newest_state(const std::vector<Introduction>& ranks) {
   if (is_doubtful) agreement_.agree();
 }
 
-// Rank 0 looks in memory that outlived its process, and among the savepoints. Without either, the run begins at step 0.
+// Rank 0 looks in memory that outlived its process, and among the savepoints; where each host has a folder of its own,
+// so does the first rank of each. Without any state, the run begins at step 0.
 void Generation::load_state() {
+  const Replica::Context& context = *training_.context;
   std::string text;
-  if (training_.is_primary()) {
+  std::exception_ptr none_left;
+  std::optional<StateFinder> finder;
+  if (training_.keeps_savepoints()) {
     training_.enter(TrainingPhase::starting);
     // The run directory is there. That of a later Trainer must be, when the first savepoint is written.
-    const Replica::Context& context = *training_.context;
     if (context.trainer > 0 && context.writes_files) context.file_system->create_folders(context.trainer_directory());
-    // Only rank 0 looks: a file that changes meanwhile would give the ranks different states.
-    StateFinder finder(*training_.context, training_.trainable, training_.state_arrays(), training_.state);
-    finder.check_arithmetic();
-    text = wanted_end_ ? finder.find_before_later_fit(*wanted_end_) : finder.find();
+    // One rank alone of those that share a folder: a file that changes meanwhile would give them different states.
+    finder.emplace(*training_.context, training_.trainable, training_.state_arrays(), training_.state);
+    finder->check_arithmetic();
+    try {
+      text = wanted_end_ ? finder->find_before_later_fit(*wanted_end_) : finder->find();
+    } catch (const OtherChoices&) {
+      // Another host may have a savepoint that serves.
+      if (!context.has_own_folders || !wanted_end_) throw;
+      none_left = std::current_exception();
+    }
     training_.enter(TrainingPhase::waiting_for_peers);
   }
-  text = share_text(std::move(text), 0);
+  const int root = context.has_own_folders ? rank_with_newest(text) : 0;
+  if (finder && context.rank == root) {
+    if (none_left) std::rethrow_exception(none_left);
+    finder->tell_of_found();
+  }
+  text = share_text(std::move(text), root);
   // Each rank draws the initial weights by itself. They are a function of the seed.
   if (text.empty()) return begin_anew();
   TrainState state = train_state_from_json(text, "the state that another replica sent");
   training_.state_arrays().lay_out(state);
-  share_arrays(0, true);
+  share_arrays(root, true);
   take_state(std::move(state));
   training_.runner->use_layout();
+}
+
+// The first rank, where several have found the newest state, or none has found any.
+int Generation::rank_with_newest(const std::string& found) {
+  const Progress own =
+      found.empty() ? Progress{} : progress_of(train_state_from_json(found, "the state of a savepoint"));
+  const std::vector<Introduction> ranks = introduce(own);
+  const auto newest = std::max_element(
+      ranks.begin(), ranks.end(), [](const Introduction& a, const Introduction& b) { return a.progress < b.progress; });
+  return static_cast<int>(newest - ranks.begin());
 }
 
 // Also used when another state was given up, so everything is reset.

@@ -73,7 +73,9 @@ class Generation {
   };
 
   Progress progress() const;
-  std::vector<Introduction> introduce();
+  static Progress progress_of(const TrainState& state);
+  std::vector<Introduction> introduce(const Progress& progress);
+  int rank_with_newest(const std::string& found);
   void settle_state();
   void drop_rolled_back_state(std::vector<Introduction>& ranks);
   void share_newest_state(const std::vector<Introduction>& ranks);

@@ -39,6 +39,13 @@ Trainer::Session::Claim::Claim(std::shared_ptr<Replica::Context> context) : cont
                 "the first one's scope before, train and evaluate with the first, or give the other one, which is not "
                 "part of the run then, a Replica::alone()");
   }
+  // A host that comes back learns from the record of the first one that it has ended, and has no such record.
+  if (context_->has_own_folders && context_->trainer >= 0) {
+    throw Error(ErrorCode::unsupported,
+                "the program makes a second Trainer in a run whose hosts have run directories of their own, where a "
+                "host that comes back could not learn how the first one ended; use a run directory that all hosts "
+                "share, or a run of its own for each Trainer");
+  }
   context_->has_trainer = true;
   ++context_->trainer;
   context_->earlier_results = context_->results;

@@ -60,6 +60,7 @@ void SavepointJournal::note(const SavepointEvent& event) {
     if (now - last_progress_ < kProgressPeriod) return;
     last_progress_ = now;
   }
+  if (!is_told_ && event.kind != Kind::failed && event.kind != Kind::skipped) return;
   supervision_.report_event(name_of(event.kind), details_of(event).dump());
   log_event(event);
 }

@@ -46,14 +46,14 @@ void Saver::save(const std::vector<PendingSave>& pending) {
     agreement_.agree();
     collect_callback_states(training_);
   }
-  if (training_.is_primary()) submit_all(pending);
+  if (training_.keeps_savepoints()) submit_all(pending);
 }
 
 void Saver::submit_all(const std::vector<PendingSave>& pending) {
   act_and_tell_callbacks([&] {
     while_storage_fails([&] { writer_.check(); });
     // The run's own savepoint comes last, since a run that goes on from it does not write the other files again.
-    const std::string own = training_.context->trainer_directory() + "/" + savepoint_name(training_.state.step);
+    const std::string own = path_of_own();
     for (const bool is_own : {false, true}) {
       for (const PendingSave& save : pending) {
         if ((save.path == own) != is_own) continue;
@@ -66,7 +66,11 @@ void Saver::submit_all(const std::vector<PendingSave>& pending) {
 void Saver::save_on_request() {
   agreement_.agree();
   collect_callback_states(training_);
-  if (!training_.is_primary()) return;
+  if (!training_.keeps_savepoints()) return;
+  // The operator gets one answer.
+  if (!training_.is_primary()) {
+    return act_and_tell_callbacks([&] { while_storage_fails([&] { submit_own({}, {}); }); });
+  }
   Supervision& supervision = training_.supervision;
   const int number = supervision.begin_requested_savepoint();
   const auto refuse = [&supervision, number](const std::string& why) { supervision.report_no_savepoint(number, why); };
@@ -86,15 +90,21 @@ void Saver::save_on_request() {
 }
 
 bool Saver::submit_requested(int number, const WhenFailed& when_failed) {
-  const Replica::Context& context = *training_.context;
-  const std::string path = context.trainer_directory() + "/" + savepoint_name(training_.state.step);
-  const auto report = [&supervision = training_.supervision, number, path, step = training_.state.step] {
-    supervision.report_savepoint(number, path, step);
-  };
-  return submit(
-      path,
-      {.when_storage_is_slow = WhenStorageIsSlow::skip, .when_durable = when_durable(context.saving_threads, report)},
-      when_failed);
+  const auto report = [&supervision = training_.supervision, number, path = path_of_own(),
+                       step = training_.state.step] { supervision.report_savepoint(number, path, step); };
+  return submit_own(report, when_failed);
+}
+
+// Begins the run's own savepoint of this state, unless two are under way.
+bool Saver::submit_own(const std::function<void()>& when_kept, const WhenFailed& when_failed) {
+  return submit(path_of_own(),
+                {.when_storage_is_slow = WhenStorageIsSlow::skip,
+                 .when_durable = when_durable(training_.context->saving_threads, when_kept)},
+                when_failed);
+}
+
+std::string Saver::path_of_own() const {
+  return training_.context->trainer_directory() + "/" + savepoint_name(training_.state.step);
 }
 
 // What follows once a savepoint of the run's own is durable: it is copied, as all are, and deletes none.
@@ -109,7 +119,7 @@ std::function<void()> Saver::when_durable(int threads, const std::function<void(
 }
 
 void Saver::finish_fit() {
-  if (training_.is_primary()) {
+  if (training_.keeps_savepoints()) {
     act_and_tell_callbacks([&] {
       flush();
       if (training_.is_supervised() && training_.context->writes_files) keep_final_state();
@@ -122,7 +132,7 @@ void Saver::finish_fit() {
 void Saver::stop() {
   if (training_.is_supervised() && training_.context->writes_files) {
     agreement_.agree();
-    if (training_.is_primary()) {
+    if (training_.keeps_savepoints()) {
       collect_callback_states(training_);
       act_and_tell_callbacks([&] {
         while_storage_fails([&] { flush(); });
@@ -170,6 +180,7 @@ Deadline Saver::deadline() const {
 bool Saver::submit(SavepointWriter::Request request) {
   const auto show_life = [this] { training_.enter(TrainingPhase::saving); };
   show_life();
+  journal_.speak(training_.is_primary());
   return writer_.submit(std::move(request), deadline(), show_life);
 }
 
@@ -209,7 +220,7 @@ void Saver::flush() {
 void Saver::lend_state(const std::function<void()>& when_kept, WhenFailed when_failed) {
   const Replica::Context& context = *training_.context;
   is_state_lent_ = true;
-  submit({.path = context.trainer_directory() + "/" + savepoint_name(training_.state.step),
+  submit({.path = path_of_own(),
           .step = training_.state.step,
           .take_snapshot =
               [this] { return agreement_.require_unchanged(view_of(training_.state, training_.state_arrays())); },
@@ -283,6 +294,7 @@ void Saver::act_and_tell_callbacks(const std::function<void()>& act) {
   }
   if (training_.running_fit != nullptr) {
     for (const SavepointEvent& event : writer_.take_events()) {
+      if (!training_.is_primary()) continue;
       training_.enter(TrainingPhase::callbacks);
       for (const CallbackHandle& callback : training_.running_fit->callbacks) callback->on_savepoint(event);
     }

@@ -1,7 +1,8 @@
 #pragma once
 
 // How a Trainer's state becomes savepoints: at the request of callbacks or of an operator, at a stop, and at the end of
-// fit(). Rank 0 writes, in a thread of its own while training goes on. Before that, all ranks compare their states.
+// fit(). Rank 0 writes, in a thread of its own while training goes on; where each host has a run directory of its own,
+// the first rank of each host does. Before that, all ranks compare their states.
 // docs/decisions/savepoints-in-training.md
 
 #include <functional>
@@ -35,7 +36,7 @@ class Saver {
   void save(const std::vector<PendingSave>& pending);
   // All ranks: begins a savepoint of the run that an operator asked for.
   void save_on_request();
-  // Rank 0, when all ranks have agreed on the state: begins what callbacks asked for.
+  // A rank that keeps savepoints, when all ranks have agreed on the state: begins what callbacks asked for.
   void submit_all(const std::vector<PendingSave>& pending);
   // All ranks, once fit() has finished: blocks until the final state and all that was begun are durable.
   void finish_fit();
@@ -61,6 +62,8 @@ class Saver {
   bool submit(SavepointWriter::Request request);
   bool submit(const std::string& path, SaveOptions options, WhenFailed when_failed = {});
   bool submit_requested(int number, const WhenFailed& when_failed);
+  bool submit_own(const std::function<void()>& when_kept, const WhenFailed& when_failed);
+  std::string path_of_own() const;
   std::function<void()> when_durable(int threads, const std::function<void()>& when_kept) const;
   void flush();
   void lend_state(const std::function<void()>& when_kept = {}, WhenFailed when_failed = {});

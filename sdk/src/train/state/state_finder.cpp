@@ -75,9 +75,7 @@ std::string StateFinder::find() {
   };
   const std::optional<std::string> path =
       find_newest_savepoint(*context_.file_system, savepoint_folders(), load, report, context_.writes_files);
-  if (!path) return "";
-  tell_of(state, *path);
-  return to_json(state);
+  return path ? found(state, *path) : "";
 }
 
 std::vector<std::pair<std::string, TrainState>> StateFinder::list_states() const {
@@ -118,13 +116,12 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
   if (context_.writes_files) {
     for (auto later = states.begin(); later != wanted; ++later) replace_savepoint(*context_.file_system, later->first);
   }
-  tell_of(snapshot.state, wanted->first);
-  return to_json(snapshot.state);
+  return found(snapshot.state, wanted->first);
 }
 
 // A savepoint may be newer than the snapshot: one that was made on request, or under an earlier watchdog.
 std::optional<std::string> StateFinder::find_in_memory() {
-  std::optional<std::string> found;
+  std::optional<std::string> text;
   // The memory belongs to the watchdog, so it is only valid within this call.
   supervision_.read_from_memory([&](std::span<const std::byte> image) {
     const Snapshot kept = view_of_image(image);
@@ -134,10 +131,9 @@ std::optional<std::string> StateFinder::find_in_memory() {
     const std::string origin = "the snapshot in the watchdog's memory";
     begin_to_restore(kept.state, origin);
     restore_arrays(kept, arrays_, origin);
-    tell_of(kept.state, origin);
-    found = to_json(kept.state);
+    text = found(kept.state, origin);
   });
-  return found;
+  return text;
 }
 
 std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {
@@ -162,9 +158,15 @@ void StateFinder::begin_to_restore(const TrainState& state, const std::string& o
   arrays_.lay_out(state);
 }
 
-void StateFinder::tell_of(const TrainState& state, const std::string& origin) {
-  supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", state.step}}.dump());
-  log(LogLevel::info, fmt::format("continuing from {} at step {}", origin, state.step));
+std::string StateFinder::found(const TrainState& state, const std::string& origin) {
+  found_ = {.origin = origin, .step = state.step};
+  return to_json(state);
+}
+
+void StateFinder::tell_of_found() const {
+  if (!found_) return;
+  supervision_.report_event("resumed", nlohmann::json{{"path", found_->origin}, {"step", found_->step}}.dump());
+  log(LogLevel::info, fmt::format("continuing from {} at step {}", found_->origin, found_->step));
 }
 
 }  // namespace holdfast

@@ -1,7 +1,8 @@
 #pragma once
 
 // Where a run takes its state from when no replica has one: a snapshot in the watchdog's memory, or the newest whole
-// savepoint of the run directory and the folders of copies. Only rank 0 looks, and shares what it finds.
+// savepoint of the run directory and the folders of copies. Only rank 0 looks, and shares what it finds; where each
+// host has a run directory of its own, the first rank of each host looks there.
 
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,8 @@ class StateFinder {
   // savepoints belong to training that will be repeated, and get the ending ".replaced". Throws OtherChoices if no such
   // savepoint is left.
   std::string find_before_later_fit(std::size_t call);
+  // Tells the journal and the log of the state that was found, once it is known that training goes on from it.
+  void tell_of_found() const;
 
  private:
   // Restores the snapshot in memory, and returns its state's JSON; empty if no snapshot was kept, or a savepoint is
@@ -44,13 +47,18 @@ class StateFinder {
   // The states of savepoints, newest first, read without their arrays. Unreadable savepoints are left out.
   std::vector<std::pair<std::string, TrainState>> list_states() const;
   void begin_to_restore(const TrainState& state, const std::string& origin);
-  void tell_of(const TrainState& state, const std::string& origin);
+  std::string found(const TrainState& state, const std::string& origin);
 
   Replica::Context& context_;
   Trainable& trainable_;
   StateArrays arrays_;  // those of the Trainable, and the kept weights
   Supervision& supervision_;
   const TrainState& choices_;
+  struct Found {
+    std::string origin{};
+    std::int64_t step = 0;
+  };
+  std::optional<Found> found_{};
 };
 
 }  // namespace holdfast

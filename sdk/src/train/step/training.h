@@ -34,6 +34,7 @@ struct Training {
   bool asks_end = false;                    // of fit(), with each step from now on
 
   bool is_primary() const { return context->rank == 0; }
+  bool keeps_savepoints() const { return context->keeps_savepoints(); }
   // Whether a watchdog keeps the run, so that there is something to go back to.
   bool is_supervised() const { return !context->run_directory.empty(); }
   void enter(TrainingPhase phase) {

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -132,6 +134,13 @@ void require_asked_kind(DeviceKind kind) {
               "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
 }
 
+// It is one process alone of those that share the run directory: each device slot of a host has one at most.
+bool is_first_in_folder(const recovery::Worker& worker) {
+  if (!worker.has_own_folder()) return worker.rank() == 0;
+  const char* const local_rank = std::getenv("LOCAL_RANK");
+  return local_rank != nullptr && std::string_view(local_rank) == "0";
+}
+
 // The choices of a run whose watchdog knows none, as under `holdfast run`. Every replica settles the same choices,
 // and records them if no other replica has.
 class OwnChoices {
@@ -144,7 +153,7 @@ class OwnChoices {
     check_precision(options_.precision, own_device() != "cpu");
     choices_ = settle_choices(options_, options_.replicas);
     check_numbers(choices_, options_.replicas, recovery::kMaxReplicas);
-    if (worker.rank() == 0) recovery::put_copies_aside(options_.run_directory, options_.savepoint_copies);
+    if (is_first_in_folder(worker)) recovery::put_copies_aside(options_.run_directory, options_.savepoint_copies);
     record_choices(options_, choices_, worker.rank() == 0);
   }
 
@@ -177,7 +186,8 @@ void require_same_shards(const Replica::Context& context) {
 
 }  // namespace
 
-// Cores are passed on, so that all replicas of a run divide the same number of them.
+// Cores are passed on, so that all replicas of a host divide the same number of them. Other hosts than the first say
+// their own.
 std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls) {
   return Json{{"seed", choices.seed},
               {"shards", choices.shards},
@@ -222,7 +232,8 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
         fenced_file_system(std::move(context->own_file_system), [&worker] { return worker.may_change(); });
   }
   context->file_system = context->own_file_system.get();
-  const int cores = config.at("cores").get<int>();
+  const int cores = worker.cores().value_or(config.at("cores").get<int>());
+  context->has_own_folders = worker.has_own_folder();
   context->cores = cores;
   context->device = own_device();
   // A device computes its shards one after the other.

@@ -240,7 +240,7 @@ class ErringHead : public ::testing::Test {
 
   void resume(const std::string& mark = "") {
     const int before = presences_;
-    head_->send({{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", mark}});
+    head_->send({{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", mark}, {"run", ""}});
     loopback_.run_until([&] { return presences_ > before; }, "the presence");
   }
   // The agent closes the connection, and dials again.
@@ -272,7 +272,7 @@ TEST_F(ErringHead, IsNotObeyedWhereItsOrdersCannotBe) {
   for (const nlohmann::json& message :
        {nlohmann::json{{"kind", "unknown"}, {"member", 7}}, nlohmann::json{{"kind", kKill}},
         nlohmann::json{{"kind", kStartProcess}, {"member", "seven"}},
-        nlohmann::json{{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", ""}}}) {
+        nlohmann::json{{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", ""}, {"run", ""}}}) {
     resume();
     expect_refusal(message);
   }

@@ -112,9 +112,11 @@ TEST(DoctorMark, IsFoundByAHostThatSharesTheFolder) {
   const TemporaryFolder folder;
   const DoctorMark mark(folder / "run");
 
-  EXPECT_EQ(why_folder_is_of_no_use(folder / "run", mark.text(), 1), "");
-  EXPECT_THAT(why_folder_is_of_no_use(folder / "run", "another", 1), HasSubstr("another file than the one"));
-  EXPECT_THAT(why_folder_is_of_no_use(folder / "other", mark.text(), 1), HasSubstr("does not find there"));
+  EXPECT_EQ(why_folder_is_of_no_use({.run_directory = folder / "run"}, mark.text(), 1), "");
+  EXPECT_THAT(why_folder_is_of_no_use({.run_directory = folder / "run"}, "another", 1),
+              HasSubstr("another file than the one"));
+  EXPECT_THAT(why_folder_is_of_no_use({.run_directory = folder / "other"}, mark.text(), 1),
+              HasSubstr("does not find there"));
 }
 
 TEST(DoctorMark, IsGoneWithAllFoldersThatWereMadeForIt) {

@@ -26,11 +26,11 @@ using ::testing::IsEmpty;
 
 class HeadOfHosts : public ::testing::Test {
  protected:
-  explicit HeadOfHosts(const HostTimes& times = kPatientTimes) : times_(times) {
+  explicit HeadOfHosts(const HostTimes& times = kPatientTimes, bool is_begun_anew = false) : times_(times) {
     head_ = std::make_unique<RemoteHosts>(HeadOptions{.head = {"127.0.0.2", 0},
                                                       .introduction = introduction_of(0),
                                                       .limits = {.times = times_},
-                                                      .mark = leave_head_mark(folder_ / "run")},
+                                                      .folder = leave_head_mark(folder_ / "run", is_begun_anew)},
                                           secret_of(1));
     head_->open(
         loopback_.io,
@@ -52,7 +52,7 @@ class HeadOfHosts : public ::testing::Test {
     loopback_.io.poll();
   }
 
-  void start_agent(Introduction introduction, const std::string& run_directory) {
+  void start_agent(Introduction introduction, const AgentService::Folder& folder) {
     agent_ =
         std::make_unique<Agent>(loopback_.io,
                                 AgentOptions{.head = {"127.0.0.2", head_->port()},
@@ -60,14 +60,14 @@ class HeadOfHosts : public ::testing::Test {
                                              .limits = {.times = times_},
                                              .join_timeout = kSurely,
                                              .patience = kSurely,
-                                             .run_directory = run_directory},
+                                             .folder = folder},
                                 secret_of(1), local_host(loopback_.io, std::make_unique<PlayedStarter>(), {}), fence_,
                                 Agent::Handlers{.on_over = [this](const Agent::End& end) { ends_.push_back(end); }});
   }
   void start_agent(int host) {
     Introduction introduction = introduction_of(host);
     introduction.port = 41234;
-    start_agent(std::move(introduction), folder_ / "run");
+    start_agent(std::move(introduction), {.path = folder_ / "run"});
   }
 
   void wait_for(const std::string& what) {
@@ -142,7 +142,7 @@ TEST_F(HeadOfHosts, SendsAHostHomeThatStartsAnotherNumberOfReplicas) {
   Introduction other = introduction_of(1);
   other.replicas = 3;
 
-  start_agent(other, folder_ / "run");
+  start_agent(other, {.path = folder_ / "run"});
   loopback_.run_until([&] { return !ends_.empty(); }, "the end");
 
   EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
@@ -152,13 +152,76 @@ TEST_F(HeadOfHosts, SendsAHostHomeThatStartsAnotherNumberOfReplicas) {
 
 // A run directory of the same name on another host may be another folder.
 TEST_F(HeadOfHostsSoon, AreTakenOnlyWhereTheRunDirectoryIsTheSame) {
-  start_agent(introduction_of(1), folder_ / "other");
+  start_agent(introduction_of(1), {.path = folder_ / "other"});
 
   loopback_.run_until([&] { return !ends_.empty(); }, "the end");
 
   EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
   EXPECT_THAT(ends_[0].sentence, HasSubstr("is not that of the head"));
   EXPECT_THAT(heard_, IsEmpty());
+}
+
+// Each host has a run directory of its own.
+class HeadOfHostsWithFolders : public HeadOfHosts {
+ protected:
+  void start_agent_in(const std::string& folder) {
+    start_agent(introduction_of(1), {.path = folder, .is_shared = false});
+  }
+  void wait_for_end() {
+    loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+  }
+};
+
+TEST_F(HeadOfHostsWithFolders, TakesAHostWhoseFolderHasNoRunYet) {
+  start_agent_in(folder_ / "own");
+  wait_for("joined 1");
+
+  EXPECT_EQ(run_in(folder_ / "own"), run_in(folder_ / "run"));
+  EXPECT_TRUE(agent_->may_save());
+}
+
+TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseFolderHasAnotherRun) {
+  take_folder(folder_ / "own", "another");
+
+  start_agent_in(folder_ / "own");
+  wait_for_end();
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("holds another run than that of the head"));
+}
+
+TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseFolderIsThatOfTheHead) {
+  start_agent_in(folder_ / "run");
+  wait_for_end();
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("leave that option out"));
+}
+
+// Its state is of the run that the head had begun with, which the folder does not hold any more.
+TEST_F(HeadOfHostsWithFolders, DoesNotLetAHostSaveIntoAnotherRun) {
+  start_agent_in(folder_ / "own");
+  wait_for("joined 1");
+
+  std::filesystem::remove_all(folder_ / "own");
+  take_folder(folder_ / "own", "another");
+
+  EXPECT_FALSE(agent_->may_save());
+}
+
+class HeadOfHostsThatBeganAnew : public HeadOfHosts {
+ protected:
+  HeadOfHostsThatBeganAnew() : HeadOfHosts(kPatientTimes, true) {}
+};
+
+TEST_F(HeadOfHostsThatBeganAnew, HasAHostPutItsEarlierRunAside) {
+  take_folder(folder_ / "own", "another");
+
+  start_agent(introduction_of(1), {.path = folder_ / "own", .is_shared = false});
+  loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+
+  EXPECT_EQ(ends_[0].begun_run, run_in(folder_ / "run"));
+  EXPECT_EQ(run_in(folder_ / "own"), "another");
 }
 
 TEST(HeadOptions, AreRefusedWithTimesThatCannotBe) {

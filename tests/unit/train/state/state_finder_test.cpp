@@ -120,7 +120,9 @@ class Finding : public testing::Test {
 
   // The step of the state that is found; -1 if nothing is found.
   std::int64_t find() {
-    const std::string text = StateFinder(context_, model_, choices_).find();
+    StateFinder finder(context_, model_, choices_);
+    const std::string text = finder.find();
+    finder.tell_of_found();
     return text.empty() ? -1 : train_state_from_json(text, "what was found").step;
   }
 

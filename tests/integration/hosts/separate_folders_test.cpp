@@ -1,0 +1,247 @@
+// Hosts that share no folder: each has a run directory of its own, with its own savepoints. A later start goes on from
+// the newest of all hosts.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "integration/hosts/hosts_run.h"
+
+namespace holdfast {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class HostsWithFolders : public HostsRun {
+ protected:
+  HostsWithFolders() : HostsRun("127.0.0.2") {}
+
+  std::string run_directory(int host) const override { return folder_ / (host == 0 ? "run" : "disk1/run"); }
+
+  std::unique_ptr<RunningProgram> start_program(int, const std::string& path,
+                                                const std::vector<std::string>& arguments) const override {
+    return std::make_unique<RunningProgram>(path, arguments);
+  }
+
+  // The agent takes its processes along.
+  void kill_processes(int host) override { hosts_[host]->signal(SIGKILL); }
+
+  std::unique_ptr<RunningProgram> start_host(int host, std::vector<std::string> options = {}) const {
+    options.insert(options.end(), {"--separate-run-dirs", "--replicas", "1", "--hang-after", "300"});
+    return start(host, options);
+  }
+  void start_both(const std::vector<std::string>& options = {}) {
+    for (int host = 0; host < 2; ++host) hosts_[host] = start_host(host, options);
+  }
+  // The replica of host 0 hangs in the eleventh step, and that of host 1 waits for it.
+  void start_until_step_ten() {
+    start_both({"--inject", "rank=0,step=10,fault=hang"});
+    wait_for_fault();
+    ASSERT_TRUE(comes_true([this] {
+      const Json members = Json::parse(command({"status", "--json"})).at("members");
+      return members.size() == 2 &&
+             std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
+    }));
+  }
+
+  std::vector<std::string> savepoints_of(int host) const {
+    std::vector<std::string> names;
+    if (!fs::exists(run_directory(host))) return names;
+    for (const auto& entry : fs::directory_iterator(run_directory(host))) {
+      if (entry.path().extension() == ".h5") names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  void expect_finished_with_the_same_savepoints() {
+    expect_finished(1);
+    expect_finished(0);
+    expect_the_bits_of_one_host();
+    ASSERT_FALSE(savepoints_of(0).empty());
+    EXPECT_EQ(savepoints_of(1), savepoints_of(0));
+    for (const std::string& name : savepoints_of(0)) {
+      const ProgramResult difference = run_program(
+          built_program("holdfast"), {"diff", run_directory(0) + "/" + name, run_directory(1) + "/" + name});
+      EXPECT_EQ(difference.exit_code, 0) << difference.output;
+    }
+  }
+};
+
+TEST_F(HostsWithFolders, TrainToTheBitsOfOneHostAndEachHasTheSavepoints) {
+  start_both();
+
+  expect_finished_with_the_same_savepoints();
+  EXPECT_THAT(generations(), ElementsAre(2));
+  EXPECT_EQ(events("savepoint").size(), events("savepoint_started").size());
+  EXPECT_FALSE(fs::exists(run_directory(1) + "/journal.jsonl"));
+  EXPECT_TRUE(fs::exists(run_directory(1) + "/run.json"));
+  EXPECT_TRUE(fs::exists(run_directory(1) + "/arithmetic.txt"));
+}
+
+// Host 0 has no savepoint of step 10.
+TEST_F(HostsWithFolders, GoOnFromTheNewestSavepointOfAllHosts) {
+  start_until_step_ten();
+  kill_host(0);
+  const ProgramResult second = end_of(1);
+  ASSERT_EQ(second.exit_code, 75) << second.output;
+  EXPECT_THAT(savepoints_of(0), ::testing::Not(Contains("savepoint-0000000010.h5")));
+  EXPECT_THAT(savepoints_of(1), Contains("savepoint-0000000010.h5")) << second.output;
+
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+
+  expect_the_bits_of_one_host();
+  ASSERT_EQ(events("resumed").size(), 1U);
+  EXPECT_EQ(events("resumed").back().at("details").at("path"), run_directory(1) + "/savepoint-0000000010.h5");
+}
+
+TEST_F(HostsWithFolders, BringAHostWithANewDiskToTheStateOfTheOthers) {
+  start_until_step_ten();
+  hosts_[0]->signal(SIGKILL);
+  end_of(0);
+  end_of(1);
+  fs::remove(run_directory(1) + "/savepoint-0000000010.h5");
+  const std::vector<std::string> before = savepoints_of(0);
+  fs::remove_all(run_directory(1));
+
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+
+  expect_the_bits_of_one_host();
+  ASSERT_FALSE(before.empty());
+  EXPECT_THAT(events("resumed").back().at("details").at("path").get<std::string>(), EndsWith(before.back()));
+  EXPECT_EQ(savepoints_of(1).back(), savepoints_of(0).back());
+}
+
+// The first host alone decides, and knows nothing of the run. Nothing on the other one may be lost by that.
+TEST_F(HostsWithFolders, AreRefusedWhereTheFirstHostHasLostItsFolder) {
+  start_until_step_ten();
+  hosts_[0]->signal(SIGKILL);
+  end_of(0);
+  end_of(1);
+  fs::remove_all(run_directory(0));
+
+  start_both();
+  const ProgramResult second = end_of(1);
+  hosts_[0]->signal(SIGTERM);
+  end_of(0);
+
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.output, AllOf(HasSubstr("holds another run than that of the head"),
+                                   HasSubstr("copy this folder to the head's host")));
+  EXPECT_THAT(savepoints_of(1), Contains("savepoint-0000000010.h5"));
+
+  // As the sentence says.
+  fs::remove_all(run_directory(0));
+  fs::copy(run_directory(1), run_directory(0), fs::copy_options::recursive);
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+}
+
+TEST_F(HostsWithFolders, PutTheEarlierRunAsideOnEachHostWhereTheFirstOneBeginsAnew) {
+  start_until_step_ten();
+  hosts_[0]->signal(SIGKILL);
+  end_of(0);
+  end_of(1);
+  const std::vector<std::string> before = savepoints_of(1);
+
+  hosts_[0] = start_host(0, {"--fresh"});
+  hosts_[1] = start_host(1);
+
+  expect_finished_with_the_same_savepoints();
+  EXPECT_THAT(events("resumed"), IsEmpty());
+  EXPECT_TRUE(fs::exists(folder_ / "run.1/journal.jsonl"));
+  for (const std::string& name : before) EXPECT_TRUE(fs::exists(folder_ / ("disk1/run.1/" + name))) << name;
+}
+
+TEST_F(HostsWithFolders, SaveOnEachHostWhereItIsAskedForAndAtAStop) {
+  digits_ = {{"--epochs", "40"}, {"--save-every", "0"}};
+  start_both({"--inject", "rank=0,step=3,fault=slow,factor=100,count=100000"});
+  wait_for_fault();
+
+  EXPECT_THAT(command({"snapshot"}), HasSubstr("durable"));
+  EXPECT_TRUE(comes_true([this] { return savepoints_of(1) == savepoints_of(0); }));
+  EXPECT_EQ(savepoints_of(0).size(), 1U);
+  hosts_[0]->signal(SIGTERM);
+
+  EXPECT_EQ(end_of(0).exit_code, 75);
+  EXPECT_EQ(end_of(1).exit_code, 75);
+  EXPECT_EQ(savepoints_of(1), savepoints_of(0));
+}
+
+// Slow after the death, so that there is something left to do when the host has a replica again.
+TEST_F(HostsWithFolders, SaveAgainOnAHostThatHadNoReplicaForAWhile) {
+  digits_ = {{"--epochs", "40"}};
+  start_both({"--inject", "rank=1,step=6,fault=kill", "--inject", "rank=0,step=6,fault=slow,factor=100,count=100000"});
+  ASSERT_TRUE(comes_true([this] { return generations().size() == 3; }));
+  EXPECT_THAT(generations(), ElementsAre(2, 1, 2));
+
+  hosts_[0]->signal(SIGTERM);
+
+  EXPECT_EQ(end_of(0).exit_code, 75);
+  EXPECT_EQ(end_of(1).exit_code, 75);
+  EXPECT_EQ(savepoints_of(1).back(), savepoints_of(0).back());
+}
+
+TEST_F(HostsWithFolders, GoOnForMoreEpochsFromTheSavepointOfEitherHost) {
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  fs::remove(run_directory(0) + "/savepoint-0000000027.h5");
+
+  digits_ = {{"--epochs", "4"}};
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+
+  const Json undisturbed = completed({.replicas = 1, .options = {{"--epochs", "4"}}});
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed.at("weights_digest"));
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 27);
+}
+
+TEST_F(HostsWithFolders, AreRefusedWhereOneOfThemSharesItsFolder) {
+  hosts_[0] = start_host(0);
+  hosts_[1] = start(1, {"--replicas", "1", "--hang-after", "300"});
+
+  const ProgramResult second = end_of(1);
+
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.output, HasSubstr("give --separate-run-dirs on all hosts or on none"));
+  hosts_[0]->signal(SIGTERM);
+  EXPECT_EQ(end_of(0).exit_code, 75);
+}
+
+TEST_F(HostsWithFolders, AreWellByTheirDoctor) {
+  for (int host = 0; host < 2; ++host) hosts_[host] = start_doctor(host, {"--separate-run-dirs"});
+
+  const ProgramResult second = end_of(1);
+  const ProgramResult first = end_of(0);
+
+  EXPECT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_THAT(first.output, HasSubstr(run_directory(1) + " of its own"));
+  EXPECT_FALSE(fs::exists(run_directory(0)));
+  EXPECT_FALSE(fs::exists(run_directory(1)));
+}
+
+}  // namespace
+}  // namespace holdfast

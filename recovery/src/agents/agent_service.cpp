@@ -78,9 +78,11 @@ void AgentService::take(const nlohmann::json& message) {
   if (kind == kResume) {
     if (to_resume_ || is_present_) throw Error(ErrorCode::input_output, "the head resumed twice");
     to_resume_ = whole_numbers_in<int>(message, "members");
-    const auto mark = message.at("mark").get<std::string>();
-    const bool is_another = mark != std::exchange(mark_, mark);
-    run_of_head_ = message.at("run").get<std::string>();
+    const std::string before = head_.mark;
+    head_ = {.mark = message.at("mark").get<std::string>(),
+             .run = message.at("run").get<std::string>(),
+             .is_empty = message.at("is_empty").get<bool>()};
+    const bool is_another = head_.mark != before;
     owner_ = owner_token(folder_.path);
     // A head that was started again may not know of generations whose lines the one before could not write.
     if (is_another) generation_ = -1;
@@ -264,12 +266,12 @@ void AgentService::look() {
 
 // Whether the run directory here is of the head's run. Ends this agent where it is not.
 bool AgentService::has_folder_of_head() {
-  if (mark_.empty() || folder_.path.empty()) return true;
+  if (head_.mark.empty() || folder_.path.empty()) return true;
   return folder_.is_shared ? sees_the_mark() : takes_own_folder();
 }
 
 bool AgentService::sees_the_mark() {
-  if (is_head_mark_there(folder_.path, mark_)) return true;
+  if (is_head_mark_there(folder_.path, head_.mark)) return true;
   // Before the head gives this connection up.
   if (boot_time_now() - opened_ < std::min<BootTime>(kMarkTime, times_.host / 2)) return false;
   end({.exit_code = kExitUnrecoverable,
@@ -288,18 +290,23 @@ bool AgentService::takes_own_folder() {
     return false;
   };
   // Two processes would write and delete the same files.
-  if (is_head_mark_there(folder_.path, mark_)) {
+  if (is_head_mark_there(folder_.path, head_.mark)) {
     return refuse(
         fmt::format("the run directory {} of this host is that of the head, although --separate-run-dirs says "
                     "that each host has one of its own; leave that option out on all hosts",
                     folder_.path));
   }
   try {
-    switch (take_folder(folder_.path, run_of_head_)) {
+    switch (take_folder(folder_.path, head_)) {
       case FolderOfAgent::of_the_run:
         return true;
+      case FolderOfAgent::taken_over:
+        log(LogLevel::info, fmt::format("agent: host 0 has no savepoint; the run goes on from the newest that other "
+                                        "hosts have, such as those in {}",
+                                        folder_.path));
+        return true;
       case FolderOfAgent::of_an_earlier_one:
-        end({.begun_run = run_of_head_});
+        end({.begun_run = head_.run});
         return false;
       case FolderOfAgent::of_another_one:
         break;
@@ -419,7 +426,7 @@ bool AgentService::is_any_in_a_generation() const {
 bool AgentService::may_save() const {
   if (folder_.path.empty() || !run_) return true;
   if (run_in(folder_.path) != *run_) return false;
-  return owner_token(folder_.path) == owner_ || !is_head_mark_there(folder_.path, mark_);
+  return owner_token(folder_.path) == owner_ || !is_head_mark_there(folder_.path, head_.mark);
 }
 
 bool AgentService::is_any_state_on_its_way() const {

@@ -26,6 +26,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "agents/head_mark.h"
 #include "agents/host_messages.h"
 #include "hosts/host_agent.h"
 #include "memory/fence.h"
@@ -133,8 +134,7 @@ class AgentService {
   std::shared_ptr<AgentConnection> connection_;  // null: the head is lost
   BootTime opened_{};                            // counts as acknowledged, although no beat was
   std::optional<std::vector<int>> to_resume_;    // processes that the head named; not answered yet
-  std::string mark_;                             // of the head, for this connection
-  std::string run_of_head_;                      // that is in its run directory
+  FolderOfHead head_;                            // that serves this connection
   std::optional<int> leaving_by_;                // the signal that asked this host to leave
   bool meets_another_head_ = false;
   std::optional<std::string> run_;       // that the directory held when the mark of the head was seen there

@@ -61,7 +61,7 @@ FolderOfHead leave_head_mark(const std::string& run_directory, bool is_begun_ane
   }
   const std::string mark = to_text(new_link_key());
   write_whole_file(posix_file_system(), mark_path(run_directory), std::as_bytes(std::span(mark)));
-  return {.mark = mark, .run = run_in(run_directory)};
+  return {.mark = mark, .run = run_in(run_directory), .is_empty = !holds_savepoints(run_directory)};
 }
 
 bool is_head_mark_there(const std::string& run_directory, const std::string& mark) {
@@ -78,14 +78,14 @@ void begin_folder(const std::string& run_directory, const std::string& run) {
   write_run(run_directory, run);
 }
 
-FolderOfAgent take_folder(const std::string& run_directory, const std::string& run) {
+FolderOfAgent take_folder(const std::string& run_directory, const FolderOfHead& head) {
   const std::string here = run_in(run_directory);
-  if (here == run) return FolderOfAgent::of_the_run;
-  if (!here.empty() || holds_run(run_directory)) {
-    return run.ends_with(kAnew) ? FolderOfAgent::of_an_earlier_one : FolderOfAgent::of_another_one;
-  }
-  begin_folder(run_directory, run);
-  return FolderOfAgent::of_the_run;
+  if (here == head.run) return FolderOfAgent::of_the_run;
+  const bool has_run = !here.empty() || holds_run(run_directory);
+  if (has_run && head.run.ends_with(kAnew)) return FolderOfAgent::of_an_earlier_one;
+  if (has_run && !head.is_empty) return FolderOfAgent::of_another_one;
+  begin_folder(run_directory, head.run);
+  return has_run ? FolderOfAgent::taken_over : FolderOfAgent::of_the_run;
 }
 
 }  // namespace holdfast::recovery

@@ -17,6 +17,8 @@ std::string folder_of_host(const std::string& run_directory, int host);
 struct FolderOfHead {
   std::string mark{};  // which those see there who share it; empty: nobody looks
   std::string run{};   // which is there; run_in()
+  // It has no savepoint, so the run goes on from those of hosts that have folders of their own.
+  bool is_empty = false;
 };
 
 // The mark is new. For the owner of the run directory. Throws Error of the file system. A run that has no name yet gets
@@ -28,16 +30,18 @@ bool is_head_mark_there(const std::string& run_directory, const std::string& mar
 // several hosts has been there.
 std::string run_in(const std::string& run_directory);
 
-// Whether the folder of an agent is of the head's run, `run` as run_in() gives it.
+// Whether the folder of an agent is of the head's run.
 enum class FolderOfAgent {
   of_the_run,
+  taken_over,         // it is since this call: the head's folder is empty, and the run in this one goes on
   of_an_earlier_one,  // the head has begun anew since, on purpose: it is to be put aside
   of_another_one,     // nothing says which of the two is wanted
 };
 
 // Makes the folder, from which an earlier run was put aside, one of `run`. Throws Error of the file system.
 void begin_folder(const std::string& run_directory, const std::string& run);
-// A folder without a run becomes one of `run`. Throws Error of the file system.
-FolderOfAgent take_folder(const std::string& run_directory, const std::string& run);
+// A folder without a run becomes one of the head's. So does one with another run, where the head has nothing to go on
+// from: what it holds is compared with the choices of the run before it is used. Throws Error of the file system.
+FolderOfAgent take_folder(const std::string& run_directory, const FolderOfHead& head);
 
 }  // namespace holdfast::recovery

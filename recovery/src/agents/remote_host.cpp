@@ -108,7 +108,11 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
     const auto replica = weak.lock();
     if (replica != nullptr && !replica->is_over_) resumed_.push_back(member);
   }
-  connection_->send({{"kind", kResume}, {"members", resumed_}, {"mark", folder_.mark}, {"run", folder_.run}});
+  connection_->send({{"kind", kResume},
+                     {"members", resumed_},
+                     {"mark", folder_.mark},
+                     {"run", folder_.run},
+                     {"is_empty", folder_.is_empty}});
   // An agent answers once its beats are acknowledged. One that never does would stay, and be of no use.
   presence_timer_.expires_after(times_.host);
   presence_timer_.async_wait(

@@ -64,6 +64,12 @@ AskedStart fresh_start(const std::string& token, const std::string& asked_by) {
   return {.start = Start::fresh, .token = token.empty() ? job_of_cluster() : token, .asked_by = asked_by};
 }
 
+std::string record_path(const std::string& directory) {
+  return directory + "/start.json";
+}
+
+}  // namespace
+
 bool holds_savepoints(const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -72,12 +78,6 @@ bool holds_savepoints(const std::string& folder) {
   }
   return false;
 }
-
-std::string record_path(const std::string& directory) {
-  return directory + "/start.json";
-}
-
-}  // namespace
 
 // Each of these shows a run.
 bool holds_run(const std::string& directory) {

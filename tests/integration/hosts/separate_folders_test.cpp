@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -129,13 +130,49 @@ TEST_F(HostsWithFolders, BringAHostWithANewDiskToTheStateOfTheOthers) {
   EXPECT_EQ(savepoints_of(1).back(), savepoints_of(0).back());
 }
 
-// The first host alone decides, and knows nothing of the run. Nothing on the other one may be lost by that.
-TEST_F(HostsWithFolders, AreRefusedWhereTheFirstHostHasLostItsFolder) {
+TEST_F(HostsWithFolders, GoOnWhereTheFirstHostHasLostItsFolder) {
   start_until_step_ten();
   hosts_[0]->signal(SIGKILL);
   end_of(0);
   end_of(1);
   fs::remove_all(run_directory(0));
+
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+
+  expect_the_bits_of_one_host();
+  ASSERT_EQ(events("resumed").size(), 1U);
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+}
+
+// As a pod that is replaced, with an empty disk.
+TEST_F(HostsWithFolders, GoOnWhereTheFirstHostIsReplacedWhileTheOtherOneWaits) {
+  start_both({"--head-timeout", "60", "--inject", "rank=0,step=10,fault=hang"});
+  wait_for_fault();
+  ASSERT_TRUE(comes_true([this] {
+    const Json members = Json::parse(command({"status", "--json"})).at("members");
+    return std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
+  }));
+  kill_host(0);
+  fs::remove_all(run_directory(0));
+
+  hosts_[0] = start_host(0, {"--head-timeout", "60"});
+  expect_finished(1);
+  expect_finished(0);
+
+  expect_the_bits_of_one_host();
+  ASSERT_EQ(events("resumed").size(), 1U);
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+}
+
+// Which of the two is wanted nobody says, and nothing may be lost.
+TEST_F(HostsWithFolders, AreRefusedWhereTheyHoldSavepointsOfTwoRuns) {
+  for (int host = 0; host < 2; ++host) {
+    fs::create_directories(run_directory(host) + "/hosts");
+    std::ofstream(run_directory(host) + "/hosts/run") << "run " << host;
+    std::ofstream(run_directory(host) + "/savepoint-0000000004.h5") << "whatever it holds";
+  }
 
   start_both();
   const ProgramResult second = end_of(1);
@@ -145,16 +182,7 @@ TEST_F(HostsWithFolders, AreRefusedWhereTheFirstHostHasLostItsFolder) {
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_THAT(second.output, AllOf(HasSubstr("holds another run than that of the head"),
                                    HasSubstr("copy this folder to the head's host")));
-  EXPECT_THAT(savepoints_of(1), Contains("savepoint-0000000010.h5"));
-
-  // As the sentence says.
-  fs::remove_all(run_directory(0));
-  fs::copy(run_directory(1), run_directory(0), fs::copy_options::recursive);
-  start_both();
-  expect_finished(1);
-  expect_finished(0);
-  expect_the_bits_of_one_host();
-  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+  EXPECT_EQ(read_file(run_directory(1) + "/savepoint-0000000004.h5"), "whatever it holds");
 }
 
 TEST_F(HostsWithFolders, PutTheEarlierRunAsideOnEachHostWhereTheFirstOneBeginsAnew) {
@@ -241,6 +269,44 @@ TEST_F(HostsWithFolders, AreWellByTheirDoctor) {
   EXPECT_THAT(first.output, HasSubstr(run_directory(1) + " of its own"));
   EXPECT_FALSE(fs::exists(run_directory(0)));
   EXPECT_FALSE(fs::exists(run_directory(1)));
+}
+
+// The program names one folder, which is another one on each host: a mount of each host alone.
+TEST_F(HostsWithFolders, TrainWithAProgramThatStartsItself) {
+  if (run_program("/usr/bin/unshare", {"-m", "/usr/bin/true"}).exit_code != 0) {
+    GTEST_SKIP() << "this user may not mount folders";
+  }
+  const std::string shown = folder_ / "shown";
+  fs::create_directory(shown);
+  const auto disk = [this](int host) { return folder_ / ("disk" + std::to_string(host)); };
+  for (int host = 0; host < 2; ++host) {
+    fs::create_directory(disk(host));
+    std::vector<std::string> all = {"-m",
+                                    "/bin/sh",
+                                    "-c",
+                                    R"(mount --bind "$0" "$1" && shift && exec "$@")",
+                                    disk(host),
+                                    shown,
+                                    "/usr/bin/env",
+                                    "HOLDFAST_NNODES=2",
+                                    "HOLDFAST_NODE_RANK=" + std::to_string(host),
+                                    "HOLDFAST_HEAD=" + head_ + ":" + std::to_string(port_),
+                                    "HOLDFAST_SECRET_FILE=" + secret_,
+                                    "HOLDFAST_SEPARATE_RUN_DIRS=1",
+                                    built_program("digits")};
+    const std::vector<std::string> digits =
+        digits_arguments({.replicas = 1, .options = {{"--run-dir", shown + "/run"}}}, folder_);
+    all.insert(all.end(), digits.begin(), digits.end());
+    hosts_[host] = start_program(host, "/usr/bin/unshare", all);
+  }
+
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  for (int host = 0; host < 2; ++host) {
+    EXPECT_TRUE(fs::exists(disk(host) + "/run/savepoint-0000000027.h5"));
+    EXPECT_TRUE(fs::exists(disk(host) + "/run/run.json"));
+  }
 }
 
 }  // namespace

@@ -258,6 +258,16 @@ class Slurm(unittest.TestCase):
         self.assertTrue(list((self.folder / "run").glob("savepoint-*.h5")))
         self.cluster.command("scancel", job)
 
+    # The script's own --signal, with times as short as Slurm knows them.
+    def test_a_job_whose_time_runs_out_saves_and_is_queued_again(self):
+        job = self.submit(["rank=0,step=3,fault=slow,factor=100,count=100000"], "--time=1", "--signal=TERM@50")
+        self.wait_for_fault()
+
+        comes_true(lambda: self.detail(job, "Restarts") == "1", "the job is queued again")
+        self.assertTrue(list((self.folder / "run").glob("savepoint-*.h5")))
+        self.assertEqual(self.events("run_ended")[-1]["exit_code"], 75)
+        self.cluster.command("scancel", job)
+
     def test_a_job_that_gives_a_node_up_goes_on_without_it(self):
         job = self.submit(["rank=2,step=10,fault=hang"])
         self.wait_for_fault()

@@ -6,7 +6,8 @@
 //   run_program({.replicas = 2, .run_directory = "run", .command = {"./train"}}, {},
 //               {.nnodes = 2, .node_rank = 1, .head = "node0:29400", .secret = "secret"});
 //
-// All hosts share the run directory, under one name. See docs/decisions/agents.md.
+// All hosts share the run directory, under one name, unless `separate_run_dirs` says that each has one of its own. See
+// docs/decisions/agents.md.
 
 #include <functional>
 #include <optional>

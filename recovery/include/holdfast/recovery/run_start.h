@@ -60,6 +60,8 @@ class OtherChoices : public Error {
 
 // Whether the folder holds a run, also one without a savepoint yet. Other files alone are none.
 bool holds_run(const std::string& directory);
+// Whether the folder has a savepoint that a writer has finished, readable or not.
+bool holds_savepoints(const std::string& folder);
 
 struct StartRecord;
 

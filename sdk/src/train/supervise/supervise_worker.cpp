@@ -166,6 +166,19 @@ class OwnChoices {
   RunChoices choices_;
 };
 
+// The first host records what the run was started with. A folder of another host has to say so, too, where it takes the
+// place of that one's.
+void record_on_this_host(SuperviseOptions options, const Replica::Context& context) {
+  options.run_directory = context.run_directory;
+  record_choices(options,
+                 {.seed = context.seed,
+                  .shards = context.shards,
+                  .threads_per_shard = context.threads_per_shard,
+                  .reduction = context.reduction,
+                  .first_replicas = context.first_replicas},
+                 false);
+}
+
 // A worker that was in no generation yet has the rank that it was started for, which may be any.
 HostLayout layout_of(const recovery::Worker& worker) {
   if (!worker.host_ranks().empty()) return HostLayout(worker.host_ranks());
@@ -220,6 +233,7 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
   context->reduction = reduction_from_name(config.at("reduction").get<std::string>());
   context->first_replicas = config.at("first_replicas").get<int>();
   context->run_directory = worker.run_directory();
+  if (!own && worker.has_own_folder()) record_on_this_host(options, *context);
   context->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
   context->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
   context->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();

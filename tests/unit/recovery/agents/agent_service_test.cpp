@@ -240,7 +240,8 @@ class ErringHead : public ::testing::Test {
 
   void resume(const std::string& mark = "") {
     const int before = presences_;
-    head_->send({{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", mark}, {"run", ""}});
+    head_->send(
+        {{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", mark}, {"run", ""}, {"is_empty", false}});
     loopback_.run_until([&] { return presences_ > before; }, "the presence");
   }
   // The agent closes the connection, and dials again.
@@ -272,7 +273,8 @@ TEST_F(ErringHead, IsNotObeyedWhereItsOrdersCannotBe) {
   for (const nlohmann::json& message :
        {nlohmann::json{{"kind", "unknown"}, {"member", 7}}, nlohmann::json{{"kind", kKill}},
         nlohmann::json{{"kind", kStartProcess}, {"member", "seven"}},
-        nlohmann::json{{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", ""}, {"run", ""}}}) {
+        nlohmann::json{
+            {"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", ""}, {"run", ""}, {"is_empty", false}}}) {
     resume();
     expect_refusal(message);
   }

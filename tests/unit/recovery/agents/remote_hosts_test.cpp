@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include "agents/agent.h"
 #include "agents/head_mark.h"
@@ -26,11 +28,18 @@ using ::testing::IsEmpty;
 
 class HeadOfHosts : public ::testing::Test {
  protected:
-  explicit HeadOfHosts(const HostTimes& times = kPatientTimes, bool is_begun_anew = false) : times_(times) {
+  struct Before {
+    bool is_begun_anew = false;
+    bool has_savepoints = false;
+  };
+  explicit HeadOfHosts(const HostTimes& times = kPatientTimes) : HeadOfHosts(times, {}) {}
+  HeadOfHosts(const HostTimes& times, const Before& before) : times_(times) {
+    std::filesystem::create_directories(folder_ / "run");
+    if (before.has_savepoints) std::ofstream(folder_ / "run/savepoint-0000000004.h5") << "whatever it holds";
     head_ = std::make_unique<RemoteHosts>(HeadOptions{.head = {"127.0.0.2", 0},
                                                       .introduction = introduction_of(0),
                                                       .limits = {.times = times_},
-                                                      .folder = leave_head_mark(folder_ / "run", is_begun_anew)},
+                                                      .folder = leave_head_mark(folder_ / "run", before.is_begun_anew)},
                                           secret_of(1));
     head_->open(
         loopback_.io,
@@ -164,6 +173,8 @@ TEST_F(HeadOfHostsSoon, AreTakenOnlyWhereTheRunDirectoryIsTheSame) {
 // Each host has a run directory of its own.
 class HeadOfHostsWithFolders : public HeadOfHosts {
  protected:
+  explicit HeadOfHostsWithFolders(bool has_savepoints = false)
+      : HeadOfHosts(kPatientTimes, {.has_savepoints = has_savepoints}) {}
   void start_agent_in(const std::string& folder) {
     start_agent(introduction_of(1), {.path = folder, .is_shared = false});
   }
@@ -180,8 +191,23 @@ TEST_F(HeadOfHostsWithFolders, TakesAHostWhoseFolderHasNoRunYet) {
   EXPECT_TRUE(agent_->may_save());
 }
 
-TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseFolderHasAnotherRun) {
-  take_folder(folder_ / "own", "another");
+// The disk of host 0 was lost. Savepoints are compared with the choices of the run before they are used.
+TEST_F(HeadOfHostsWithFolders, GoesOnFromTheRunOfAHostWhereItHasNoSavepoint) {
+  begin_folder(folder_ / "own", "another");
+
+  start_agent_in(folder_ / "own");
+  wait_for("joined 1");
+
+  EXPECT_EQ(run_in(folder_ / "own"), run_in(folder_ / "run"));
+}
+
+class HeadOfHostsWithSavepoints : public HeadOfHostsWithFolders {
+ protected:
+  HeadOfHostsWithSavepoints() : HeadOfHostsWithFolders(true) {}
+};
+
+TEST_F(HeadOfHostsWithSavepoints, SendsAHostHomeWhoseFolderHasAnotherRun) {
+  begin_folder(folder_ / "own", "another");
 
   start_agent_in(folder_ / "own");
   wait_for_end();
@@ -204,18 +230,18 @@ TEST_F(HeadOfHostsWithFolders, DoesNotLetAHostSaveIntoAnotherRun) {
   wait_for("joined 1");
 
   std::filesystem::remove_all(folder_ / "own");
-  take_folder(folder_ / "own", "another");
+  begin_folder(folder_ / "own", "another");
 
   EXPECT_FALSE(agent_->may_save());
 }
 
 class HeadOfHostsThatBeganAnew : public HeadOfHosts {
  protected:
-  HeadOfHostsThatBeganAnew() : HeadOfHosts(kPatientTimes, true) {}
+  HeadOfHostsThatBeganAnew() : HeadOfHosts(kPatientTimes, {.is_begun_anew = true}) {}
 };
 
 TEST_F(HeadOfHostsThatBeganAnew, HasAHostPutItsEarlierRunAside) {
-  take_folder(folder_ / "own", "another");
+  begin_folder(folder_ / "own", "another");
 
   start_agent(introduction_of(1), {.path = folder_ / "own", .is_shared = false});
   loopback_.run_until([&] { return !ends_.empty(); }, "the end");

@@ -116,7 +116,7 @@ TEST_P(TextExamples, HaveOneDigestAndWriteOneTextOnAnyNumberOfReplicasAndAfterKi
   for (const std::vector<std::string>& run : runs) {
     const TemporaryFolder folder;
     std::vector<std::string> arguments = {"--model", GetParam(),  "--steps",      "12",       "--batch",
-                                          "8",       "--run-dir", folder / "run", "--report", folder / "report"};
+                                          "4",       "--run-dir", folder / "run", "--report", folder / "report"};
     arguments.insert(arguments.end(), run.begin(), run.end());
     const ProgramResult result = run_program(built_program("text"), arguments);
     ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -307,14 +307,14 @@ TEST(Digits, LearnsRealHandwritingOnOneAndTwoReplicas) {
     const ProgramResult result =
         run_program(built_program("digits"),
                     {"--images", data + "/t10k-images-idx3-ubyte.gz", "--labels", data + "/t10k-labels-idx1-ubyte.gz",
-                     "--replicas", std::to_string(replicas), "--shards", "2", "--epochs", "5", "--seed", "1",
+                     "--replicas", std::to_string(replicas), "--shards", "2", "--epochs", "3", "--seed", "1",
                      "--run-dir", folder / "run", "--report", folder / "report.json"},
                     std::chrono::minutes(10));
     ASSERT_EQ(result.exit_code, 0) << result.output;
 
     const nlohmann::json report = report_of(folder);
 
-    EXPECT_GE(report.at("test_accuracy").get<double>(), 0.96) << replicas << " replicas";
+    EXPECT_GE(report.at("test_accuracy").get<double>(), 0.93) << replicas << " replicas";
     digests.push_back(report.at("weights_digest"));
   }
   EXPECT_EQ(digests[1], digests[0]);

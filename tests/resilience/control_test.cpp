@@ -18,14 +18,19 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-DigitsRun long_run(int replicas, int epochs) {
-  return {.replicas = replicas, .options = {{"--epochs", std::to_string(epochs)}, {"--save-every", "1000"}}};
+DigitsRun long_run(int replicas) {
+  return {.replicas = replicas, .options = {{"--epochs", "6"}, {"--save-every", "1000"}}};
 }
 
-std::string undisturbed_digest_of(int epochs) {
-  static std::map<int, std::string> digests;
-  std::string& digest = digests[epochs];
-  if (digest.empty()) digest = completed(long_run(1, epochs)).at("weights_digest");
+// The same run with steps that take so many times as long, for most of which rank 0 sleeps.
+DigitsRun slow_run(int replicas, int factor) {
+  DigitsRun run = long_run(replicas);
+  run.faults = {"rank=0,step=3,fault=slow,factor=" + std::to_string(factor) + ",count=1000"};
+  return run;
+}
+
+const std::string& undisturbed_digest_of_long_run() {
+  static const std::string digest = completed(long_run(1)).at("weights_digest");
   return digest;
 }
 
@@ -35,18 +40,17 @@ ProgramResult holdfast(const std::vector<std::string>& arguments) {
 
 class SteeredRun : public testing::Test {
  protected:
-  // Calls steer() during longer and longer runs, until steer() says that a run lived long enough. How many epochs a
-  // busy machine trains meanwhile is chance.
+  // Calls steer() during slower and slower runs, until steer() says that a run lived long enough. How many steps a busy
+  // machine makes meanwhile is chance.
   void beside_a_run(int replicas, const std::function<bool()>& steer) {
-    for (epochs_ = 60;; epochs_ *= 4) {
+    for (int factor = 100;; factor *= 4) {
       std::filesystem::remove_all(run_);
       std::filesystem::remove(folder_ / "report.json");
-      program_.emplace(built_program("digits"), digits_arguments(long_run(replicas, epochs_), folder_));
+      program_.emplace(built_program("digits"), digits_arguments(slow_run(replicas, factor), folder_));
       const bool trains = comes_true([&] { return has_ended() || status().value("step", -1) > 0; });
       ASSERT_TRUE(trains) << "it does not train";
       if (!has_ended() && steer()) return;
-      if (testing::Test::HasFailure() || epochs_ >= 60 * 4 * 4)
-        FAIL() << "no run of " << epochs_ << " epochs lived long";
+      if (testing::Test::HasFailure() || factor > 100 * 4 * 4) FAIL() << "no run lived long enough";
     }
   }
 
@@ -61,12 +65,11 @@ class SteeredRun : public testing::Test {
   void expect_the_undisturbed_end() {
     const ProgramResult result = program_->wait();
     ASSERT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest_of(epochs_));
+    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest_of_long_run());
   }
 
   const TemporaryFolder folder_;
   const std::string run_ = folder_ / "run";
-  int epochs_ = 0;
   std::optional<RunningProgram> program_;
 };
 
@@ -88,9 +91,9 @@ TEST_F(SteeredRun, WritesASavepointOnRequestAndEndsWithTheSameBits) {
     }
   });
   expect_the_undisturbed_end();
-  const ProgramResult resumed = run_program(built_program("digits"), digits_arguments(long_run(1, epochs_), other));
+  const ProgramResult resumed = run_program(built_program("digits"), digits_arguments(long_run(1), other));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_EQ(report_of(other).at("weights_digest"), undisturbed_digest_of(epochs_));
+  EXPECT_EQ(report_of(other).at("weights_digest"), undisturbed_digest_of_long_run());
   EXPECT_EQ(journal_of(other).at(0).at("event"), "watchdog_started");
   EXPECT_THAT(read_file(other / "run/journal.jsonl"), HasSubstr("\"resumed\""));
 }

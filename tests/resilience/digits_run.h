@@ -33,9 +33,9 @@ inline std::string kill_of(int rank, int step) {
 // a multiple of the shards.
 inline std::vector<std::string> digits_arguments(const DigitsRun& run, const TemporaryFolder& folder) {
   std::map<std::string, std::string> options = run.options;
-  options.insert({{"--drawn", "300"},
-                  {"--holdout", "25"},
-                  {"--batch", "32"},
+  options.insert({{"--drawn", "80"},
+                  {"--holdout", "10"},
+                  {"--batch", "8"},
                   {"--epochs", "3"},
                   {"--shards", "4"},
                   {"--seed", "11"},

@@ -114,6 +114,18 @@ class TwoHostsWhoseHeadDied : public TwoHosts {
     }));
     kill_host(0);
   }
+  void expect_that_the_second_host_saves() {
+    const ProgramResult second = end_of(1);
+    EXPECT_EQ(second.exit_code, 75) << second.output;
+    EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
+    EXPECT_TRUE(has_state_of_step_ten()) << second.output;
+    start_all();
+    expect_finished(1);
+    expect_finished(0);
+    expect_the_bits_of_one_host();
+    ASSERT_EQ(events("resumed").size(), 1U);
+    EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+  }
   bool has_state_of_step_ten() const { return std::filesystem::exists(folder_ / "run/savepoint-0000000010.h5"); }
 };
 
@@ -143,15 +155,19 @@ TEST_F(TwoHostsWhoseHeadDied, SaveWhatTheyHaveWhenItComesBackWithAnotherCommand)
   EXPECT_THAT(end_of(0).output, AllOf(HasSubstr("waiting for 1 other host"), HasSubstr("was refused: the command is")));
 }
 
-// As Slurm does with the hosts that are left.
-TEST_F(TwoHostsWhoseHeadDied, SaveWhatTheyHaveWhenTheyAreAskedToLeaveAtThatMoment) {
-  start_and_kill_the_head("60");
+TEST_F(TwoHostsWhoseHeadDied, SaveWhatIsLeftAfterTheTimeForIt) {
+  start_and_kill_the_head("1");
+
+  expect_that_the_second_host_saves();
+}
+
+// As Slurm does with the hosts that are left, when one of a job's hosts is gone.
+TEST_F(TwoHostsWhoseHeadDied, SaveWhatIsLeftWhenTheyAreAskedToLeaveAtThatMoment) {
+  start_and_kill_the_head("300");
 
   hosts_[1]->signal(SIGTERM);
 
-  const ProgramResult second = end_of(1);
-  EXPECT_EQ(second.exit_code, 75);
-  EXPECT_TRUE(has_state_of_step_ten()) << second.output;
+  expect_that_the_second_host_saves();
 }
 
 // A savepoint of theirs would be taken for one of the other run.
@@ -211,44 +227,6 @@ TEST_F(TwoHosts, ScaleAndSaveOnRequest) {
   hosts_[0]->signal(SIGTERM);
   EXPECT_EQ(end_of(0).exit_code, 75);
   EXPECT_EQ(end_of(1).exit_code, 75);
-}
-
-// The head hangs in a step until it is killed. What the second host has then is in memory alone.
-class TwoHostsWithoutAHead : public TwoHosts {
- protected:
-  void start_and_kill_the_head(const std::string& head_timeout) {
-    digits_ = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
-    start_all({"--replicas", "1", "--head-timeout", head_timeout, "--hang-after", "300", "--inject",
-               "rank=0,step=10,fault=hang"});
-    wait_for_fault();
-    kill_host(0);
-  }
-
-  void expect_that_the_second_host_saves() {
-    const ProgramResult second = end_of(1);
-    EXPECT_EQ(second.exit_code, 75) << second.output;
-    EXPECT_THAT(second.output, HasSubstr("the newest state in memory was saved as"));
-    start_all();
-    expect_finished(1);
-    expect_finished(0);
-    expect_the_bits_of_one_host();
-    EXPECT_FALSE(events("resumed").empty());
-  }
-};
-
-TEST_F(TwoHostsWithoutAHead, SaveWhatIsLeftAfterTheTimeForIt) {
-  start_and_kill_the_head("1");
-
-  expect_that_the_second_host_saves();
-}
-
-// As Slurm does, which asks all processes of a job to end when one of its hosts is gone.
-TEST_F(TwoHostsWithoutAHead, SaveWhatIsLeftWhenTheyAreAskedToLeave) {
-  start_and_kill_the_head("300");
-
-  hosts_[1]->signal(SIGTERM);
-
-  expect_that_the_second_host_saves();
 }
 
 // The newest state is in the process that waits, and in no memory of its agent until it has waited for a while.

@@ -30,7 +30,7 @@ std::string run_path(const std::string& run_directory) {
   return run_directory + "/hosts/run";
 }
 
-std::string text_of(const std::string& path) {
+std::string text_in(const std::string& path) {
   try {
     return read_text_file(posix_file_system(), path);
   } catch (const Error&) {
@@ -65,12 +65,12 @@ FolderOfHead leave_head_mark(const std::string& run_directory, bool is_begun_ane
 }
 
 bool is_head_mark_there(const std::string& run_directory, const std::string& mark) {
-  return text_of(mark_path(run_directory)) == mark;
+  return text_in(mark_path(run_directory)) == mark;
 }
 
 // The folder of a run that was put aside is another one, so its successor begins without this file.
 std::string run_in(const std::string& run_directory) {
-  return text_of(run_path(run_directory));
+  return text_in(run_path(run_directory));
 }
 
 void begin_folder(const std::string& run_directory, const std::string& run) {

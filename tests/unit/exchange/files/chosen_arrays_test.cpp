@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-std::vector<std::string> names_of(std::span<const ArrayInfo> arrays) {
+std::vector<std::string> listed_names(std::span<const ArrayInfo> arrays) {
   std::vector<std::string> names;
   for (const ArrayInfo& array : arrays) names.push_back(array.name);
   return names;
@@ -61,7 +61,7 @@ TEST(ChosenArrays, OfTheSameFileAreTheOnesThatThePartialListNames) {
   const AnyFile file =
       AnyFile::open(posix_file_system(), testing::path_of("mixed_content.h5"), {.allow_unreadable = true});
 
-  EXPECT_THAT(names_of(file.arrays()), ::testing::IsSupersetOf({"train/x"}));
+  EXPECT_THAT(listed_names(file.arrays()), ::testing::IsSupersetOf({"train/x"}));
   for (const char* problem : {"\"records\"", "\"words\"", "\"elsewhere\"", "\"far_away\"", "\"lzf\"", "\"type\"",
                               "\"reference\"", "attribute \"units\""}) {
     EXPECT_THAT(file.unreadable(), Contains(HasSubstr(problem)));

@@ -13,7 +13,7 @@ using ::testing::FloatEq;
 using ::testing::IsEmpty;
 using Extents = std::vector<std::uint64_t>;
 
-NamedArray array_of(const std::vector<float>& values, Extents shape) {
+NamedArray slot_of(const std::vector<float>& values, Extents shape) {
   NamedArray array{.name = "slot", .dtype = DType::f32, .shape = std::move(shape), .bytes = {}};
   array.bytes.resize(values.size() * sizeof(float));
   std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
@@ -28,8 +28,8 @@ std::vector<float> values_of(const NamedArray& array) {
 
 // Two matrices of two rows and three columns.
 const Extents kParameter = {2, 2, 3};
-const NamedArray kRows = array_of({1, 1, 1, 3, 3, 3, 5, 5, 5, 7, 7, 7}, kParameter);
-const NamedArray kColumns = array_of({1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}, kParameter);
+const NamedArray kRows = slot_of({1, 1, 1, 3, 3, 3, 5, 5, 5, 7, 7, 7}, kParameter);
+const NamedArray kColumns = slot_of({1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}, kParameter);
 
 TEST(KerasAdafactor, HasFactorsThatLackAnAxis) {
   EXPECT_THAT(keras_slot_shape(SlotKind::whole, kParameter), ElementsAre(2, 2, 3));
@@ -66,14 +66,14 @@ TEST(KerasAdafactor, GivesKerasTheProductOfFactors) {
 }
 
 TEST(KerasAdafactor, GivesKerasZerosBeforeTheFirstStep) {
-  const NamedArray zeros = array_of({0, 0, 0, 0}, {2, 2});
+  const NamedArray zeros = slot_of({0, 0, 0, 0}, {2, 2});
 
   EXPECT_THAT(values_of(keras_adafactor_slot(SlotKind::product_of_factors, zeros, zeros)), ElementsAre(0, 0, 0, 0));
 }
 
 TEST(KerasAdafactor, KeepsTheVelocitiesOfShortArrays) {
-  const NamedArray velocities = array_of({1, 2}, {2});
-  const NamedArray unused = array_of({0, 0}, {2});
+  const NamedArray velocities = slot_of({1, 2}, {2});
+  const NamedArray unused = slot_of({0, 0}, {2});
 
   EXPECT_EQ(keras_adafactor_slot(SlotKind::product_of_factors, velocities, unused).bytes, velocities.bytes);
   const NamedArray scalar = keras_adafactor_slot(SlotKind::row_factor, velocities, unused);

@@ -189,13 +189,13 @@ Model model_with(BatchNormalizationOptions options, bool is_recomputed) {
 }
 
 // What a step and a prediction give.
-struct Numbers {
+struct StepNumbers {
   std::vector<float> outputs, contributions, predictions;
   std::map<std::string, std::vector<float>> gradients;
 };
 
 // Gamma and beta are 1 and 0, as they begin. All other weights are the same for all models.
-Numbers numbers_of(const Model& model) {
+StepNumbers numbers_of(const Model& model) {
   Program program(model);
   std::uint64_t number = 1;
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i) {
@@ -205,7 +205,7 @@ Numbers numbers_of(const Model& model) {
   }
   const std::vector<float> features = reference::random_values(5 * 24, 20);
   const auto copied = [](std::span<const float> values) { return std::vector(values.begin(), values.end()); };
-  Numbers numbers;
+  StepNumbers numbers;
   numbers.outputs = copied(program.program.forward_training(features, 5, program.parameters, {}));
   program.program.backward(reference::random_values(numbers.outputs.size(), 21), program.parameters, program.gradients,
                            program.contributions);
@@ -219,11 +219,11 @@ Numbers numbers_of(const Model& model) {
 }
 
 TEST(BatchNormalization, WithoutScaleOrCenterHasTheBitsOfAGammaOf1AndABetaOf0) {
-  const Numbers expected = numbers_of(model_with({}, false));
+  const StepNumbers expected = numbers_of(model_with({}, false));
   for (const BatchNormalizationOptions& options : kWithoutParameters) {
     for (const bool is_recomputed : {false, true}) {
       SCOPED_TRACE(::testing::Message() << options.has_scale << options.has_center << is_recomputed);
-      const Numbers found = numbers_of(model_with(options, is_recomputed));
+      const StepNumbers found = numbers_of(model_with(options, is_recomputed));
 
       EXPECT_EQ(found.outputs, expected.outputs);
       EXPECT_EQ(found.predictions, expected.predictions);

@@ -17,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::int64_t kStep = 5;  // in which the generation ends
+constexpr std::int64_t kEndedStep = 5;  // in which the generation ends
 
 // Ends the generation in a step, once, and has memory that outlives the process.
 class Ending final : public NoSupervision {
@@ -31,12 +31,12 @@ class Ending final : public NoSupervision {
       : is_to_overflow_(is_to_overflow), has_memory_(has_memory) {}
 
   void reach(FaultPoint point, std::int64_t step) override {
-    if (point == FaultPoint::compute && step == kStep && !std::exchange(has_ended_, true)) {
+    if (point == FaultPoint::compute && step == kEndedStep && !std::exchange(has_ended_, true)) {
       throw GenerationEnded("the other hosts are gone");
     }
   }
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override {
-    if (point != FaultPoint::after_update || step != kStep - 1 || !std::exchange(is_to_overflow_, false)) return;
+    if (point != FaultPoint::after_update || step != kEndedStep - 1 || !std::exchange(is_to_overflow_, false)) return;
     floats(FaultTarget::weight).front().front() = std::numeric_limits<float>::infinity();
   }
   void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override {
@@ -55,8 +55,8 @@ class Ending final : public NoSupervision {
   std::vector<Kept> kept_;
 };
 
-// A replica alone that leaves its generation in step kStep, and waits so long for the next one that it is to keep its
-// state.
+// A replica alone that leaves its generation in step kEndedStep, and waits so long for the next one that it is to keep
+// its state.
 struct WaitingRun {
   std::shared_ptr<Ending> supervision = std::make_shared<Ending>();
   int rank_when_waiting = 0;
@@ -92,11 +92,11 @@ TEST(MemorySaver, KeepsTheStateOfAReplicaThatWaitsForItsNextGeneration) {
 
   run.run();
 
-  EXPECT_THAT(run.steps_brought, testing::ElementsAre(-1, kStep));
+  EXPECT_THAT(run.steps_brought, testing::ElementsAre(-1, kEndedStep));
   ASSERT_EQ(run.supervision->kept().size(), 1U);
-  EXPECT_EQ(run.supervision->kept().front().step, kStep);
+  EXPECT_EQ(run.supervision->kept().front().step, kEndedStep);
   const Snapshot kept = view_of_image(run.supervision->kept().front().image);
-  EXPECT_EQ(kept.state.step, kStep);
+  EXPECT_EQ(kept.state.step, kEndedStep);
   EXPECT_FALSE(kept.arrays.empty());
   expect_equal(run.outcome, outcome_of({}));
 }
@@ -106,7 +106,7 @@ TEST(MemorySaver, KeepsNoStateOfARankWhoseStateItsHostHasFromAnother) {
 
   run.run();
 
-  EXPECT_THAT(run.steps_brought, testing::ElementsAre(-1, kStep));
+  EXPECT_THAT(run.steps_brought, testing::ElementsAre(-1, kEndedStep));
   EXPECT_TRUE(run.supervision->kept().empty());
 }
 
@@ -116,9 +116,9 @@ TEST(MemorySaver, KeepsNoStateThatIsNotFiniteWhileItWaits) {
 
   run.run();
 
-  EXPECT_THAT(run.steps_brought, testing::Contains(kStep));
+  EXPECT_THAT(run.steps_brought, testing::Contains(kEndedStep));
   // One of a later step is kept, after the replica has gone back and come past this one.
-  for (const Ending::Kept& kept : run.supervision->kept()) EXPECT_NE(kept.step, kStep);
+  for (const Ending::Kept& kept : run.supervision->kept()) EXPECT_NE(kept.step, kEndedStep);
 }
 
 TEST(MemorySaver, GoesOnWhereThereIsNoMemoryForTheStateWhileItWaits) {
@@ -126,7 +126,7 @@ TEST(MemorySaver, GoesOnWhereThereIsNoMemoryForTheStateWhileItWaits) {
 
   run.run();
 
-  EXPECT_THAT(run.steps_brought, testing::ElementsAre(-1, kStep));
+  EXPECT_THAT(run.steps_brought, testing::ElementsAre(-1, kEndedStep));
   expect_equal(run.outcome, outcome_of({}));
 }
 

@@ -43,7 +43,7 @@ Agent::Agent(boost::asio::io_context& io, AgentOptions options, const Secret& se
                 .on_over =
                     [this](const AgentService::Handlers::Over& over) {
                       if (over.is_head_wrong) return end_without_head(over.exit_code, over.sentence);
-                      end({.exit_code = over.exit_code, .sentence = over.sentence, .begun_run = over.begun_run});
+                      end({.exit_code = over.exit_code, .sentence = over.sentence, .begins_anew = over.begins_anew});
                     }},
                options_.folder),
       keep_timer_(io) {

@@ -52,9 +52,8 @@ class Agent {
     // It had no head any more, or one that does not take it, after this host had been part of the run: nobody else may
     // have the newest state.
     bool is_head_lost = false;
-    // The run that the head has begun anew. The owner is to put the earlier one aside, to begin_folder() and to make
-    // another agent. Empty: no such end.
-    std::string begun_run{};
+    // The head has begun anew: the owner is to put the earlier run aside, and to make another agent.
+    bool begins_anew = false;
   };
   struct Handlers {
     // The last call. It may end the agent, which otherwise keeps its memory.

@@ -79,9 +79,8 @@ void AgentService::take(const nlohmann::json& message) {
     if (to_resume_ || is_present_) throw Error(ErrorCode::input_output, "the head resumed twice");
     to_resume_ = whole_numbers_in<int>(message, "members");
     const std::string before = head_.mark;
-    head_ = {.mark = message.at("mark").get<std::string>(),
-             .run = message.at("run").get<std::string>(),
-             .is_empty = message.at("is_empty").get<bool>()};
+    head_ = folder_of_head_from(message.at("folder"));
+    offered_.reset();
     const bool is_another = head_.mark != before;
     owner_ = owner_token(folder_.path);
     // A head that was started again may not know of generations whose lines the one before could not write.
@@ -94,7 +93,9 @@ void AgentService::take(const nlohmann::json& message) {
   // The head waits for the answer to its `resume`.
   if (!is_present_) throw Error(ErrorCode::input_output, fmt::format("the head sent \"{}\" too early", kind));
   if (kind == kStartProcess) return start(parse_start(message));
-  if (kind == kOpenGeneration) return open_generation(parse_generation(message));
+  if (kind == kOpenGeneration) {
+    return open_generation(parse_generation(message), message.value("run", ""), message.value("token", ""));
+  }
   if (kind == kCancelGeneration) return host_->cancel_generation();
   const int member = whole_number_in<int>(message, "member");
   if (kind == kDrop) {
@@ -176,13 +177,18 @@ void AgentService::start(ReplicaStarter::Program program) {
 }
 
 // The order may be from before a cut. Then the head may have given this host up already.
-void AgentService::open_generation(const HostAgent::Generation& generation) {
+void AgentService::open_generation(const HostAgent::Generation& generation, const std::string& run,
+                                   const std::string& token) {
   if (fence_.has_run_out()) return lose("it has not answered for too long to begin a generation");
   if (generation.number <= generation_) {
     throw Error(ErrorCode::input_output,
                 fmt::format("the head opened generation {} after {}", generation.number, generation_));
   }
   generation_ = generation.number;
+  if (!folder_.is_shared && !folder_.path.empty() && !run.empty() && run_in(folder_.path) != run) {
+    name_folder(folder_.path, run, token);
+    run_ = run;
+  }
   for (const int member : generation.members) {
     Process* const process = find(member);
     if (process != nullptr && process->stage != Stage::ending) process->stage = Stage::training;
@@ -297,16 +303,18 @@ bool AgentService::takes_own_folder() {
                     folder_.path));
   }
   try {
-    switch (take_folder(folder_.path, head_)) {
+    switch (compare_folder(folder_.path, head_)) {
       case FolderOfAgent::of_the_run:
+      case FolderOfAgent::without_a_run:
+        take_choices(folder_.path, head_.choices);
         return true;
-      case FolderOfAgent::taken_over:
-        log(LogLevel::info, fmt::format("agent: host 0 has no savepoint; the run goes on from the newest that other "
-                                        "hosts have, such as those in {}",
-                                        folder_.path));
+      case FolderOfAgent::offers_its_run:
+        log(LogLevel::info,
+            fmt::format("agent: host 0 has no savepoint, so the run in {} of this host may go on", folder_.path));
+        offered_ = offered_run(folder_.path);
         return true;
       case FolderOfAgent::of_an_earlier_one:
-        end({.begun_run = head_.run});
+        end({.begins_anew = true});
         return false;
       case FolderOfAgent::of_another_one:
         break;
@@ -376,6 +384,7 @@ void AgentService::answer_resume() {
       presence.steps.push_back(found->second.step);
     }
   }
+  presence.offered = offered_;
   is_present_ = true;
   say(presence_message(presence));
   if (leaving_by_) say({{"kind", kLeaving}, {"signal", *leaving_by_}});

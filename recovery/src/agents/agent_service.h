@@ -26,7 +26,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "agents/head_mark.h"
+#include "agents/folder_of_run.h"
 #include "agents/host_messages.h"
 #include "hosts/host_agent.h"
 #include "memory/fence.h"
@@ -45,8 +45,7 @@ class AgentService {
       int exit_code = 0;
       std::string sentence{};
       bool is_head_wrong = false;  // it is no head of this run directory, so it has no state of this run either
-      // The run that the head has begun anew: an earlier one is to be put aside here, and then the head dialed again.
-      std::string begun_run{};
+      bool begins_anew = false;  // the head has: an earlier run is to be put aside here, and then the head dialed again
     };
     std::function<void(const Over&)> on_over{};
   };
@@ -96,7 +95,7 @@ class AgentService {
 
   void take(const nlohmann::json& message);
   void start(ReplicaStarter::Program program);
-  void open_generation(const HostAgent::Generation& generation);
+  void open_generation(const HostAgent::Generation& generation, const std::string& run, const std::string& token);
   Process* find(int member);
   void note(int member, const nlohmann::json& body);
   void say(nlohmann::json message);
@@ -135,6 +134,7 @@ class AgentService {
   BootTime opened_{};                            // counts as acknowledged, although no beat was
   std::optional<std::vector<int>> to_resume_;    // processes that the head named; not answered yet
   FolderOfHead head_;                            // that serves this connection
+  std::optional<OfferedRun> offered_{};          // of this host's folder, where the head has none
   std::optional<int> leaving_by_;                // the signal that asked this host to leave
   bool meets_another_head_ = false;
   std::optional<std::string> run_;       // that the directory held when the mark of the head was seen there

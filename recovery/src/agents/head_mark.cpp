@@ -3,9 +3,9 @@
 
 #include "agents/head_mark.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <span>
-#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -13,21 +13,45 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
-#include "holdfast/recovery/run_start.h"
 #include "links/link_token.h"
 
 namespace holdfast::recovery {
 namespace {
 
-// Ends the name of a run that was begun anew on purpose.
-constexpr std::string_view kAnew = " anew";
-
 std::string mark_path(const std::string& run_directory) {
   return run_directory + "/hosts/head";
 }
 
-std::string run_path(const std::string& run_directory) {
+}  // namespace
+
+std::string folder_of_host(const std::string& run_directory, int host) {
+  return fmt::format("{}/hosts/{}", run_directory, host);
+}
+
+std::string leave_head_mark(const std::string& run_directory) {
+  std::error_code error;
+  std::filesystem::create_directories(run_directory + "/hosts", error);
+  if (error) throw system_error(error.value(), fmt::format("cannot create the folder {}/hosts", run_directory));
+  if (run_in(run_directory).empty()) {
+    const std::string run = to_text(new_link_key());
+    write_whole_file(posix_file_system(), run_name_path(run_directory), std::as_bytes(std::span(run)));
+  }
+  const std::string mark = to_text(new_link_key());
+  write_whole_file(posix_file_system(), mark_path(run_directory), std::as_bytes(std::span(mark)));
+  return mark;
+}
+
+bool is_head_mark_there(const std::string& run_directory, const std::string& mark) {
+  return text_in(mark_path(run_directory)) == mark;
+}
+
+std::string run_name_path(const std::string& run_directory) {
   return run_directory + "/hosts/run";
+}
+
+// The folder of a run that was put aside is another one, so its successor begins without this file.
+std::string run_in(const std::string& run_directory) {
+  return name_or_none(text_in(run_name_path(run_directory)));
 }
 
 std::string text_in(const std::string& path) {
@@ -38,54 +62,10 @@ std::string text_in(const std::string& path) {
   }
 }
 
-void create_hosts_folder(const std::string& run_directory) {
-  std::error_code error;
-  std::filesystem::create_directories(run_directory + "/hosts", error);
-  if (error) throw system_error(error.value(), fmt::format("cannot create the folder {}/hosts", run_directory));
-}
-
-void write_run(const std::string& run_directory, const std::string& run) {
-  write_whole_file(posix_file_system(), run_path(run_directory), std::as_bytes(std::span(run)));
-}
-
-}  // namespace
-
-std::string folder_of_host(const std::string& run_directory, int host) {
-  return fmt::format("{}/hosts/{}", run_directory, host);
-}
-
-FolderOfHead leave_head_mark(const std::string& run_directory, bool is_begun_anew) {
-  create_hosts_folder(run_directory);
-  if (run_in(run_directory).empty()) {
-    write_run(run_directory, fmt::format("{}{}", to_text(new_link_key()), is_begun_anew ? kAnew : ""));
-  }
-  const std::string mark = to_text(new_link_key());
-  write_whole_file(posix_file_system(), mark_path(run_directory), std::as_bytes(std::span(mark)));
-  return {.mark = mark, .run = run_in(run_directory), .is_empty = !holds_savepoints(run_directory)};
-}
-
-bool is_head_mark_there(const std::string& run_directory, const std::string& mark) {
-  return text_in(mark_path(run_directory)) == mark;
-}
-
-// The folder of a run that was put aside is another one, so its successor begins without this file.
-std::string run_in(const std::string& run_directory) {
-  return text_in(run_path(run_directory));
-}
-
-void begin_folder(const std::string& run_directory, const std::string& run) {
-  create_hosts_folder(run_directory);
-  write_run(run_directory, run);
-}
-
-FolderOfAgent take_folder(const std::string& run_directory, const FolderOfHead& head) {
-  const std::string here = run_in(run_directory);
-  if (here == head.run) return FolderOfAgent::of_the_run;
-  const bool has_run = !here.empty() || holds_run(run_directory);
-  if (has_run && head.run.ends_with(kAnew)) return FolderOfAgent::of_an_earlier_one;
-  if (has_run && !head.is_empty) return FolderOfAgent::of_another_one;
-  begin_folder(run_directory, head.run);
-  return has_run ? FolderOfAgent::taken_over : FolderOfAgent::of_the_run;
+// It travels in messages, which are UTF-8.
+std::string name_or_none(const std::string& text) {
+  const bool is_printable = std::ranges::all_of(text, [](char letter) { return letter >= ' ' && letter <= '~'; });
+  return is_printable ? text : "";
 }
 
 }  // namespace holdfast::recovery

@@ -135,7 +135,10 @@ ProcessEnd parse_end(const nlohmann::json& message) {
 nlohmann::json presence_message(const Presence& presence) {
   nlohmann::json ended = nlohmann::json::array();
   for (const ProcessEnd& end : presence.ended) ended.push_back(end_message(end));
-  return {{"kind", kPresent}, {"members", presence.members}, {"steps", presence.steps}, {"ended", ended}};
+  nlohmann::json message{
+      {"kind", kPresent}, {"members", presence.members}, {"steps", presence.steps}, {"ended", ended}};
+  if (presence.offered) message["offered"] = {{"run", presence.offered->run}, {"choices", presence.offered->choices}};
+  return message;
 }
 
 // The supervisor takes it as one event, and would count a process twice that is named twice.
@@ -150,6 +153,11 @@ Presence parse_presence(const nlohmann::json& message) {
     throw Error(ErrorCode::input_output, "a host named a process twice");
   }
   for (const nlohmann::json& end : message.at("ended")) presence.ended.push_back(parse_end(end));
+  if (message.contains("offered")) {
+    const nlohmann::json& offered = message.at("offered");
+    presence.offered = {.run = offered.at("run").get<std::string>(),
+                        .choices = offered.at("choices").get<std::string>()};
+  }
   return presence;
 }
 

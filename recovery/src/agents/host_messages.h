@@ -40,6 +40,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "agents/folder_of_run.h"
 #include "holdfast/base/error.h"
 #include "hosts/host_agent.h"
 #include "process/replica_process.h"
@@ -114,6 +115,7 @@ struct Presence {
   std::vector<int> members{};
   std::vector<std::int64_t> steps{};  // of their states, in the same order; -1: that is not whole
   std::vector<ProcessEnd> ended{};
+  std::optional<OfferedRun> offered{};  // of a host with a run directory of its own
 };
 
 nlohmann::json presence_message(const Presence& presence);

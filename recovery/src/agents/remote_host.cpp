@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
 
@@ -89,7 +90,8 @@ Load RemoteReplica::load(int member, int shards, int at_once) const {
           .waiting = status_.waiting};
 }
 
-RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, FolderOfHead folder)
+RemoteHost::RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers,
+                       std::shared_ptr<HeadFolder> folder)
     : times_(times), handlers_(std::move(handlers)), folder_(std::move(folder)), presence_timer_(io) {}
 
 RemoteHost::~RemoteHost() {
@@ -110,9 +112,7 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
   }
   connection_->send({{"kind", kResume},
                      {"members", resumed_},
-                     {"mark", folder_.mark},
-                     {"run", folder_.run},
-                     {"is_empty", folder_.is_empty}});
+                     {"folder", to_json(folder_ != nullptr ? folder_->facts() : FolderOfHead{})}});
   // An agent answers once its beats are acknowledged. One that never does would stay, and be of no use.
   presence_timer_.expires_after(times_.host);
   presence_timer_.async_wait(
@@ -145,7 +145,13 @@ std::shared_ptr<ReplicaProcess> RemoteHost::start(const ReplicaStarter::Program&
 }
 
 void RemoteHost::open_generation(const Generation& generation) {
-  order(generation_message(generation));
+  nlohmann::json message = generation_message(generation);
+  if (folder_ != nullptr) {
+    folder_->begin_generation();
+    message["run"] = folder_->facts().run;
+    message["token"] = folder_->facts().token;
+  }
+  order(message);
 }
 
 void RemoteHost::cancel_generation() {
@@ -194,6 +200,12 @@ void RemoteHost::take(const nlohmann::json& message) {
 // Killed while the host was away: the order was lost with the connection.
 void RemoteHost::take_presence(const Presence& presence) {
   if (is_present_) throw Error(ErrorCode::input_output, "its agent named its processes twice");
+  // Another host was quicker, or training has begun.
+  if (presence.offered && (folder_ == nullptr || !folder_->take_over(*presence.offered))) {
+    return end_run(kExitUnrecoverable,
+                   "the run directory of this host holds another run than the one that goes on; to join that, move "
+                   "the folder away");
+  }
   is_present_ = true;
   presence_timer_.cancel();
   // Dropped since they were named.

@@ -22,7 +22,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "agents/head_mark.h"
+#include "agents/folder_of_run.h"
 #include "agents/host_messages.h"
 #include "hosts/host_agent.h"
 
@@ -44,14 +44,19 @@ class RemoteHost final : public HostAgent {
     std::function<void(int signal)> on_leaving{};
   };
 
-  // `io` outlives it. `folder` is what its agent compares its run directory with.
-  RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers, FolderOfHead folder = {});
+  // `io` outlives it. `folder` is what its agent compares its run directory with; null: nothing.
+  RemoteHost(boost::asio::io_context& io, const HostTimes& times, Handlers handlers,
+             std::shared_ptr<HeadFolder> folder = nullptr);
   ~RemoteHost() override;
 
   // Begins with a connection that was just taken, and that is open. One that is there already counts as lost, since its
   // agent would not have dialed again otherwise.
   void serve(std::shared_ptr<AgentConnection> connection);
   bool is_there() const { return is_present_; }
+  // Whether its agent was heard within this time, on a connection that is open.
+  bool is_heard(BootTime within) const {
+    return connection_ != nullptr && boot_time_now() - connection_->beats().heard() < within;
+  }
   // Tells the agent that the run is over, and closes the connection.
   void end_run(int exit_code, const std::string& sentence);
   // The agent does not have the last message yet.
@@ -83,7 +88,7 @@ class RemoteHost final : public HostAgent {
 
   const HostTimes times_;
   const Handlers handlers_;
-  const FolderOfHead folder_;
+  const std::shared_ptr<HeadFolder> folder_;
   OnUnreached on_unreached_;
   boost::asio::steady_timer presence_timer_;
   std::map<int, std::weak_ptr<RemoteReplica>> replicas_;  // by member; the head drops them

@@ -39,6 +39,14 @@ void RemoteHosts::open(boost::asio::io_context& io, Handlers handlers) {
       io, options_.head.port, tls_, options_.introduction, options_.limits,
       AgentListener::Handlers{
           .why_not = [this](const Introduction& theirs) -> std::string {
+            // One that was started again comes when the connection of the one before is closed or silent.
+            const Host& known = of(theirs.host);
+            if (known.agent != theirs.agent && known.remote->is_heard(options_.limits.times.fence / 3)) {
+              return fmt::format(
+                  "another process is the agent of host {}, and is heard; give each host a --node-rank of "
+                  "its own",
+                  theirs.host);
+            }
             const int ours = options_.introduction.replicas;
             if (theirs.replicas == ours) return "";
             return fmt::format(
@@ -48,6 +56,7 @@ void RemoteHosts::open(boost::asio::io_context& io, Handlers handlers) {
           .on_agent =
               [this](const Introduction& theirs, const std::shared_ptr<AgentConnection>& connection) {
                 Host& host = of(theirs.host);
+                host.agent = theirs.agent;
                 // As the head sees it.
                 host.links = {.host = address_of_peer(connection->peer()), .port = theirs.port};
                 host.remote->serve(connection);

@@ -12,7 +12,6 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "agents/head_mark.h"
 #include "agents/remote_host.h"
 #include "hosts/introduction.h"
 #include "hosts/other_hosts.h"
@@ -25,7 +24,7 @@ struct HeadOptions {
   HostAddress head{};           // by which the other hosts know the head's host; it listens at this port
   Introduction introduction{};  // that the head would make
   AgentConnection::Limits limits{};
-  FolderOfHead folder{};  // its run directory
+  std::shared_ptr<HeadFolder> folder{};  // its run directory, which agents compare with theirs; null: they do not
 };
 
 class RemoteHosts final : public OtherHosts {
@@ -46,6 +45,7 @@ class RemoteHosts final : public OtherHosts {
     std::unique_ptr<RemoteHost> remote{};
     std::unique_ptr<boost::asio::steady_timer> fence_timer{};
     HostAddress links{};
+    std::string agent{};  // Introduction::agent
     bool has_joined = false;
   };
 

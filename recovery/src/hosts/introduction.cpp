@@ -57,6 +57,7 @@ nlohmann::json introduction_message(const Introduction& introduction) {
           {"replicas", introduction.replicas},
           {"port", introduction.port},
           {"program", introduction.program},
+          {"agent", introduction.agent},
           {"separate_folders", introduction.has_separate_folders},
           {"choices", introduction.choices}};
 }
@@ -76,6 +77,7 @@ Introduction parse_introduction(const nlohmann::json& message) {
     introduction.replicas = number_in(message, "replicas", 1, kMostReplicas);
     introduction.port = number_in(message, "port", 0, kMostPort);
     introduction.program = message.at("program").get<std::string>();
+    introduction.agent = message.at("agent").get<std::string>();
     introduction.has_separate_folders = message.at("separate_folders").get<bool>();
     introduction.choices = message.at("choices").get<std::map<std::string, std::string>>();
     return introduction;

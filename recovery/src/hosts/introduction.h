@@ -22,6 +22,7 @@ struct Introduction {
   int replicas = 0;                   // that the sender starts
   int port = 0;                       // at which its agent listens for connections of the other agents; 0: none
   std::string program{};              // its digest
+  std::string agent{};                // tells the sender from another process that says it is the same host
   bool has_separate_folders = false;  // its run directory is that of its host alone
   std::map<std::string, std::string> choices{};  // options that bits depend on, by name
 };

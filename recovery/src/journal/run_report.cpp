@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -413,6 +415,14 @@ Json list_of(const std::vector<Part>& parts) {
 }  // namespace
 
 RunReport read_run_report(const std::string& journal_path) {
+  // That of a host that is not the first, whose run directory is its own.
+  const std::filesystem::path hosts = std::filesystem::path(journal_path).parent_path() / "hosts";
+  std::error_code ignored;
+  if (!std::filesystem::exists(journal_path, ignored) && std::filesystem::exists(hosts, ignored)) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("there is no journal {}; a run over several hosts has it on its first host, so ask there",
+                            journal_path));
+  }
   // A check before the stream opens the file: on a FIFO it would wait for a writer without end.
   open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);

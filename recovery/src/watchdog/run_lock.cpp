@@ -58,15 +58,6 @@ std::string name_of_this_host() {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "-";
 }
 
-// No other process has it.
-const std::string& token_of_this_process() {
-  static const std::string token = [] {
-    std::random_device random;
-    return fmt::format("{:08x}{:08x}", random(), random());
-  }();
-  return token;
-}
-
 // What the lock file says of who took the lock last.
 struct Owner {
   pid_t pid = 0;
@@ -109,6 +100,14 @@ void write_owner(int file) {
 }
 
 }  // namespace
+
+const std::string& token_of_this_process() {
+  static const std::string token = [] {
+    std::random_device random;
+    return fmt::format("{:08x}{:08x}", random(), random());
+  }();
+  return token;
+}
 
 FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline,
                                   std::optional<Deadline> of_a_dead_owner) {

@@ -25,6 +25,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "agents/folder_of_run.h"
 #include "agents/head_mark.h"
 #include "agents/remote_hosts.h"
 #include "decide/watchdog_options.h"
@@ -62,6 +63,7 @@ Introduction introduction_of(const WatchdogOptions& options, const Surroundings&
           .host = found.host,
           .replicas = options.replicas,
           .program = digest_of_program(options.executable),
+          .agent = token_of_this_process(),
           .has_separate_folders = found.has_separate_folders,
           .choices = choices_of(options, found)};
 }
@@ -87,8 +89,8 @@ RunOutcome run_head(const OwnRun& own, const Surroundings& found, const Secret& 
   const OwnedRun run = OwnedRun::take(own.options.run_directory, own.how);
   const WatchdogOptions of_all = of_all_hosts(own.begin(), found);
   check_options(of_all);
-  // Agents with folders of their own put an earlier run aside only if this start, or the one that began this run, did.
-  const FolderOfHead folder = leave_head_mark(of_all.run_directory, own.how.how.start == Start::fresh);
+  const auto folder =
+      std::make_shared<HeadFolder>(of_all.run_directory, own.how.how.start == Start::fresh, run.put_aside_as());
   RemoteHosts others({.head = found.head, .introduction = introduction, .folder = folder}, secret);
   // Other hosts would have to begin anew, too, so it never gives way to another run.
   return WatchdogLoop(of_all, run, false, &others).run();
@@ -137,8 +139,8 @@ class HostRun {
     if (end_.is_head_lost) save_newest();
     return outcome;
   }
-  // The run that the head has begun anew, while the run directory of this host holds an earlier one; usually empty.
-  const std::string& begun_run() const { return end_.begun_run; }
+  // The head has begun anew, and the run directory of this host holds an earlier run.
+  bool begins_anew() const { return end_.begins_anew; }
 
  private:
   // Where locks do not reach across hosts, the two would drive each other out again and again.
@@ -216,19 +218,20 @@ RunOutcome run_here(const OwnRun& run, const Surroundings& found, const HostFlag
   if (found.host == 0) return run_head(run, found, secret);
   log_as_asked(run.options);
   outlive_failing_writes();
+  if (run.how.how.start == Start::fresh) {
+    log(LogLevel::info, fmt::format("agent: {} has no effect here, since the first host decides how the run starts",
+                                    run.how.how.asked_by));
+  }
   for (;;) {
-    std::string begun;
     {
       HostRun host(run.options, found, flags, secret);
       const RunOutcome outcome = host.run();
-      begun = host.begun_run();
-      if (begun.empty()) return outcome;
+      if (!host.begins_anew()) return outcome;
     }
-    // What the head did with its folder. None of this host's processes has started.
-    const std::string& folder = run.options.run_directory;
-    const OwnedRun own = OwnedRun::take(
-        folder, {.copies = run.how.copies, .how = {.start = Start::fresh, .asked_by = "host 0 has begun anew"}});
-    begin_folder(folder, begun);
+    // What the head did with its folder. None of this host's processes has started. Nothing is left that could be put
+    // aside once more.
+    OwnedRun::take(run.options.run_directory,
+                   {.copies = run.how.copies, .how = {.start = Start::fresh, .asked_by = "host 0 has begun anew"}});
   }
 }
 

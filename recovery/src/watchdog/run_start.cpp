@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
@@ -70,13 +71,27 @@ std::string record_path(const std::string& directory) {
 
 }  // namespace
 
-bool holds_savepoints(const std::string& folder) {
+namespace {
+
+// Whether a name such as "savepoint-0000000004.h5" is there for which `is_meant` holds.
+bool has_savepoint(const std::string& folder, const std::function<bool(const std::string& name)>& is_meant) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("savepoint-") && name.find(".h5") != std::string::npos) return true;
+    if (name.starts_with("savepoint-") && is_meant(name)) return true;
   }
   return false;
+}
+
+// Also one that is not whole, or was set aside: a run that is put aside takes it along.
+bool holds_any_savepoint(const std::string& folder) {
+  return has_savepoint(folder, [](const std::string& name) { return name.find(".h5") != std::string::npos; });
+}
+
+}  // namespace
+
+bool holds_savepoints(const std::string& folder) {
+  return has_savepoint(folder, [](const std::string& name) { return name.ends_with(".h5"); });
 }
 
 // Each of these shows a run.
@@ -86,7 +101,7 @@ bool holds_run(const std::string& directory) {
     return fs::exists(fmt::format("{}/{}", directory, name), error);
   };
   return holds("run.json") || holds("journal.jsonl") || holds("arithmetic.txt") || holds("start.json") ||
-         holds_savepoints(directory);
+         holds_any_savepoint(directory);
 }
 
 // RUN_DIRECTORY/start.json of a run that was begun anew: what later watchdogs need to know about that start.
@@ -216,6 +231,10 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
                           asked_by));
 }
 
+std::string token_of_run(const std::string& directory) {
+  return read_record(directory).token;
+}
+
 std::string interrupted_fresh_start(const std::string& run_directory) {
   const StartRecord record = read_record(run_directory);
   return record.is_interrupted ? record.token : "";
@@ -261,9 +280,10 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
   }
   const StartRecord record{.token = how.token, .is_interrupted = how.has_later_runs};
   const std::vector<std::string> copies = options.copies.value_or(std::vector<std::string>{});
-  if (is_there || std::any_of(copies.begin(), copies.end(), holds_savepoints)) {
+  if (is_there || std::any_of(copies.begin(), copies.end(), holds_any_savepoint)) {
+    run.put_aside_as_ = run.put_aside(record);
     log(LogLevel::info, fmt::format("{}: the earlier run in {} is kept as {}, and a new one starts", how.asked_by,
-                                    directory, run.put_aside(record)));
+                                    directory, run.put_aside_as_));
     return run;
   }
   log(LogLevel::info, fmt::format("{}: {} holds no earlier run", how.asked_by, directory));
@@ -284,7 +304,7 @@ std::string OwnedRun::give_way() {
 std::string OwnedRun::put_aside(StartRecord record) {
   std::vector<fs::path> folders = {place_of_folder(directory_)};
   for (const std::string& copy : options_.copies.value_or(std::vector<std::string>{})) {
-    if (holds_savepoints(copy)) folders.push_back(place_of_folder(copy));
+    if (holds_any_savepoint(copy)) folders.push_back(place_of_folder(copy));
   }
   // All are checked before the first is renamed, so that a refusal changes nothing.
   for (const fs::path& folder : folders) require_not_in_use(folder);
@@ -306,7 +326,7 @@ void put_copies_aside(const std::string& run_directory, const std::vector<std::s
   StartRecord record = read_record(run_directory);
   if (record.copies_of == 0) return;
   for (const std::string& copy : copies) {
-    if (!holds_savepoints(copy)) continue;
+    if (!holds_any_savepoint(copy)) continue;
     const fs::path folder = place_of_folder(copy);
     require_not_in_use(folder);
     std::error_code error;

@@ -32,9 +32,13 @@ class HostsWithFolders : public HostsRun {
 
   std::string run_directory(int host) const override { return folder_ / (host == 0 ? "run" : "disk1/run"); }
 
-  std::unique_ptr<RunningProgram> start_program(int, const std::string& path,
+  std::unique_ptr<RunningProgram> start_program(int host, const std::string& path,
                                                 const std::vector<std::string>& arguments) const override {
-    return std::make_unique<RunningProgram>(path, arguments);
+    if (host != 1 || !is_disk_small_) return std::make_unique<RunningProgram>(path, arguments);
+    std::vector<std::string> all = {
+        "-m", "/bin/sh", "-c", R"(mount -t tmpfs -o size=1m none "$0" && exec "$@")", folder_ / "disk1", path};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return std::make_unique<RunningProgram>("/usr/bin/unshare", all);
   }
 
   // The agent takes its processes along.
@@ -68,6 +72,8 @@ class HostsWithFolders : public HostsRun {
     return names;
   }
 
+  bool is_disk_small_ = false;  // that of host 1
+
   void expect_finished_with_the_same_savepoints() {
     expect_finished(1);
     expect_finished(0);
@@ -88,7 +94,8 @@ TEST_F(HostsWithFolders, TrainToTheBitsOfOneHostAndEachHasTheSavepoints) {
   expect_finished_with_the_same_savepoints();
   EXPECT_THAT(generations(), ElementsAre(2));
   EXPECT_EQ(events("savepoint").size(), events("savepoint_started").size());
-  EXPECT_FALSE(fs::exists(run_directory(1) + "/journal.jsonl"));
+  EXPECT_THAT(run_program(built_program("holdfast"), {"report", run_directory(1)}).output,
+              HasSubstr("a run over several hosts has it on its first host"));
   EXPECT_TRUE(fs::exists(run_directory(1) + "/run.json"));
   EXPECT_TRUE(fs::exists(run_directory(1) + "/arithmetic.txt"));
 }
@@ -199,6 +206,88 @@ TEST_F(HostsWithFolders, PutTheEarlierRunAsideOnEachHostWhereTheFirstOneBeginsAn
   EXPECT_THAT(events("resumed"), IsEmpty());
   EXPECT_TRUE(fs::exists(folder_ / "run.1/journal.jsonl"));
   for (const std::string& name : before) EXPECT_TRUE(fs::exists(folder_ / ("disk1/run.1/" + name))) << name;
+}
+
+// A scheduler that starts a job again repeats what it was started with.
+TEST_F(HostsWithFolders, GoOnWhereTheOccasionToBeginAnewIsTheSame) {
+  start_both({"--fresh=MONDAY", "--inject", "rank=0,step=10,fault=hang"});
+  wait_for_fault();
+  ASSERT_TRUE(comes_true([this] {
+    const Json members = Json::parse(command({"status", "--json"})).at("members");
+    return std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
+  }));
+  hosts_[0]->signal(SIGKILL);
+  end_of(0);
+  end_of(1);
+  fs::remove_all(run_directory(0));
+
+  start_both({"--fresh=MONDAY"});
+  expect_finished(1);
+  expect_finished(0);
+
+  expect_the_bits_of_one_host();
+  ASSERT_EQ(events("resumed").size(), 1U);
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+}
+
+// Training is over, so no later savepoint would come.
+TEST_F(HostsWithFolders, BringANewDiskToTheStateOfAFinishedRun) {
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  fs::remove_all(run_directory(1));
+
+  start_both();
+  expect_finished(1);
+  expect_finished(0);
+  EXPECT_THAT(savepoints_of(1), Contains("savepoint-0000000027.h5"));
+  fs::remove_all(run_directory(0));
+  start_both();
+
+  expect_finished(1);
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_EQ(events("resumed").back().at("details").at("step"), 27);
+}
+
+// The program asks for as many shards as there are replicas, and their number is another one now.
+TEST_F(HostsWithFolders, GiveANewDiskTheChoicesOfTheRun) {
+  digits_ = {{"--shards", "0"}};
+  const auto start_with = [this](const std::string& replicas) {
+    for (int host = 0; host < 2; ++host) {
+      hosts_[host] = start(host, {"--separate-run-dirs", "--replicas", replicas, "--hang-after", "300", "--inject",
+                                  "rank=0,step=10,fault=slow,factor=100,count=1000"});
+    }
+  };
+  start_with("2");
+  ASSERT_TRUE(comes_true([this] { return !savepoints_of(0).empty() && fs::exists(folder_ / "run/faults"); }));
+  hosts_[0]->signal(SIGTERM);
+  end_of(0);
+  end_of(1);
+  fs::remove_all(run_directory(1));
+
+  for (int host = 0; host < 2; ++host) hosts_[host] = start_host(host);
+  expect_finished(1);
+  expect_finished(0);
+
+  // Four shards, as the run began with.
+  expect_the_bits_of_one_host();
+}
+
+// What the healthy host has is whole, whatever becomes of the other one.
+TEST_F(HostsWithFolders, FinishWhereTheDiskOfOneIsFull) {
+  if (run_program("/usr/bin/unshare", {"-m", "/usr/bin/true"}).exit_code != 0) {
+    GTEST_SKIP() << "this user may not mount folders";
+  }
+  fs::create_directories(folder_ / "disk1");
+  hosts_[0] = start_host(0);
+  is_disk_small_ = true;
+  hosts_[1] = start_host(1);
+
+  EXPECT_THAT(end_of(1).output, HasSubstr("the last savepoint of this host failed"));
+  expect_finished(0);
+  expect_the_bits_of_one_host();
+  EXPECT_THAT(savepoints_of(0), Contains("savepoint-0000000027.h5"));
 }
 
 TEST_F(HostsWithFolders, SaveOnEachHostWhereItIsAskedForAndAtAStop) {

@@ -26,5 +26,7 @@ bool is_directory_taken_over(const FileDescriptor& lock, const std::string& dire
 
 // What only the process that locked the directory last has written there; empty if nobody has.
 std::string owner_token(const std::string& directory);
+// That of this process, which no other has.
+const std::string& token_of_this_process();
 
 }  // namespace holdfast::recovery

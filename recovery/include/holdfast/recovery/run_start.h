@@ -60,8 +60,11 @@ class OtherChoices : public Error {
 
 // Whether the folder holds a run, also one without a savepoint yet. Other files alone are none.
 bool holds_run(const std::string& directory);
-// Whether the folder has a savepoint that a writer has finished, readable or not.
+// Whether the folder has a savepoint under its name; what writers left and what was set aside is none.
 bool holds_savepoints(const std::string& folder);
+// The token on which the run in the folder was begun anew; empty if there was none. Throws Error{invalid_file} where
+// its record is damaged.
+std::string token_of_run(const std::string& directory);
 
 struct StartRecord;
 
@@ -89,6 +92,8 @@ class OwnedRun {
   // own, before the end of its first epoch and before the first savepoint that was asked for. A run that was stopped or
   // killed may not.
   bool may_give_way() const;
+  // Where take() has put an earlier run; empty where there was none.
+  const std::string& put_aside_as() const { return put_aside_as_; }
   // Puts the run aside and locks the directory, which is then empty, for a run of the same occasion. Returns the new
   // name of the earlier run. Throws as take().
   std::string give_way();
@@ -100,6 +105,7 @@ class OwnedRun {
   std::string directory_;
   Options options_;
   FileDescriptor lock_;
+  std::string put_aside_as_{};
 };
 
 // Puts the folders with copies aside, where the watchdog put a run aside without knowing them. Otherwise, and the

@@ -31,6 +31,9 @@ void Generation::join() {
                  .value("model", training_.state.graph)
                  .value("training", training_.state.configuration)
                  .value("seed", std::to_string(training_.state.seed))
+                 .value("shards", std::to_string(training_.context->shards))
+                 .value("threads_per_shard", std::to_string(training_.context->threads_per_shard))
+                 .value("reduction", fmt::format("\"{}\"", name(training_.context->reduction)))
                  .text();
   record_trainer_before(*training_.context);
   if (!take_ended_state()) enter();
@@ -166,7 +169,8 @@ Generation::Progress Generation::progress_of(const TrainState& state) {
 std::vector<Generation::Introduction> Generation::introduce(const Progress& progress) {
   const Introduction own{.progress = progress,
                          .is_doubtful = agreement_.is_doubtful() ? 1 : 0,
-                         .rolled_back_step = agreement_.rolled_back_step()};
+                         .rolled_back_step = agreement_.rolled_back_step(),
+                         .keeps_savepoints = training_.keeps_savepoints() ? 1 : 0};
   std::vector<Introduction> all(static_cast<std::size_t>(training_.context->size));
   // Every rank gets the same list, and so picks the same one as the newest without a further message.
   training_.runner->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
@@ -230,7 +234,8 @@ void Generation::load_state() {
     }
     training_.enter(TrainingPhase::waiting_for_peers);
   }
-  const int root = context.has_own_folders ? rank_with_newest(text) : 0;
+  const Search search = context.has_own_folders ? compare_found(text) : Search{};
+  const int root = search.newest;
   if (finder && context.rank == root) {
     if (none_left) std::rethrow_exception(none_left);
     finder->tell_of_found();
@@ -243,16 +248,23 @@ void Generation::load_state() {
   share_arrays(root, true);
   take_state(std::move(state));
   training_.runner->use_layout();
+  // A host that would have to do without it until the next savepoint, or for ever where training is over.
+  if (search.is_any_without) saver_.keep_loaded_state(search.is_without);
 }
 
-// The first rank, where several have found the newest state, or none has found any.
-int Generation::rank_with_newest(const std::string& found) {
+// The first rank counts, where several have found the newest state, or none has found any.
+Generation::Search Generation::compare_found(const std::string& found) {
   const Progress own =
       found.empty() ? Progress{} : progress_of(train_state_from_json(found, "the state of a savepoint"));
   const std::vector<Introduction> ranks = introduce(own);
   const auto newest = std::max_element(
       ranks.begin(), ranks.end(), [](const Introduction& a, const Introduction& b) { return a.progress < b.progress; });
-  return static_cast<int>(newest - ranks.begin());
+  const auto is_without = [&](const Introduction& rank) {
+    return rank.keeps_savepoints != 0 && rank.progress < newest->progress;
+  };
+  return {.newest = static_cast<int>(newest - ranks.begin()),
+          .is_without = is_without(ranks[static_cast<std::size_t>(training_.context->rank)]),
+          .is_any_without = std::ranges::any_of(ranks, is_without)};
 }
 
 // Also used when another state was given up, so everything is reset.

@@ -70,12 +70,20 @@ class Generation {
     Progress progress{};
     std::int64_t is_doubtful = 0;       // see Agreement
     std::int64_t rolled_back_step = 0;  // likewise
+    std::int64_t keeps_savepoints = 0;  // in a folder of its host
   };
 
   Progress progress() const;
   static Progress progress_of(const TrainState& state);
   std::vector<Introduction> introduce(const Progress& progress);
-  int rank_with_newest(const std::string& found);
+  // What the first ranks of all hosts have found in their folders.
+  struct Search {
+    int newest = 0;               // the rank with the newest state
+    bool is_without = false;      // this rank keeps savepoints, and has found none as new
+    bool is_any_without = false;  // some rank is
+  };
+  // `found` is the state that this rank has found, as JSON.
+  Search compare_found(const std::string& found);
   void settle_state();
   void drop_rolled_back_state(std::vector<Introduction>& ranks);
   void share_newest_state(const std::vector<Introduction>& ranks);

@@ -119,26 +119,42 @@ std::function<void()> Saver::when_durable(int threads, const std::function<void(
 }
 
 void Saver::finish_fit() {
-  if (training_.keeps_savepoints()) {
+  end_where_storage_fails([&] {
     act_and_tell_callbacks([&] {
       flush();
       if (training_.is_supervised() && training_.context->writes_files) keep_final_state();
     });
-  }
+  });
   wait_for_rank_0();
+}
+
+void Saver::keep_loaded_state(bool is_missing) {
+  if (!training_.is_supervised() || !training_.context->writes_files) return;
+  agreement_.agree();
+  if (!is_missing) return;
+  const auto warn = [step = training_.state.step](const std::string& why) {
+    log(LogLevel::error,
+        fmt::format("the state of step {} could not be kept as a savepoint of this host: {}", step, why));
+  };
+  try {
+    lend_state({}, warn);
+  } catch (const Error& failure) {
+    if (!is_of_the_storage(failure.code())) throw;
+    warn(failure.what());
+  }
 }
 
 // The other ranks wait for the savepoint, so that no process ends before the state is durable.
 void Saver::stop() {
   if (training_.is_supervised() && training_.context->writes_files) {
     agreement_.agree();
-    if (training_.keeps_savepoints()) {
-      collect_callback_states(training_);
+    if (training_.keeps_savepoints()) collect_callback_states(training_);
+    end_where_storage_fails([&] {
       act_and_tell_callbacks([&] {
         while_storage_fails([&] { flush(); });
         lend_state();
       });
-    }
+    });
     wait_for_rank_0();
     // Memory is all that is left to give back, and nothing waits for that.
     training_.enter(TrainingPhase::finishing);
@@ -264,6 +280,30 @@ void Saver::remove_from_all_folders(const std::string& name) {
           fmt::format("savepoint {} of an earlier fit() could not be removed: {}", path, failure.what()));
     }
   }
+}
+
+// For savepoints that nothing makes up for. Where each host has a folder, a failure on one of them costs the others
+// nothing: all have written before rank 0, whose savepoints count, ends by its own, and another rank only says so.
+void Saver::end_where_storage_fails(const std::function<void()>& act) {
+  const bool has_own_folders = training_.context->has_own_folders;
+  std::exception_ptr failure;
+  if (training_.keeps_savepoints()) {
+    try {
+      act();
+    } catch (const Error& error) {
+      if (!has_own_folders || !is_of_the_storage(error.code())) throw;
+      if (training_.is_primary()) {
+        failure = std::current_exception();
+      } else {
+        log(LogLevel::error, fmt::format("the last savepoint of this host failed, and the run ends with those of the "
+                                         "others: {}",
+                                         error.what()));
+      }
+    }
+  }
+  if (!has_own_folders) return;
+  wait_for_rank_0();
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Saver::wait_for_rank_0() {

@@ -38,6 +38,9 @@ class Saver {
   void save_on_request();
   // A rank that keeps savepoints, when all ranks have agreed on the state: begins what callbacks asked for.
   void submit_all(const std::vector<PendingSave>& pending);
+  // All ranks, after a state was loaded: writes it on those that have no savepoint of it. A storage that fails costs
+  // only that.
+  void keep_loaded_state(bool is_missing);
   // All ranks, once fit() has finished: blocks until the final state and all that was begun are durable.
   void finish_fit();
   // All ranks: leaves a savepoint, which is durable on every rank's return, and throws StopRequested.
@@ -68,6 +71,7 @@ class Saver {
   void flush();
   void lend_state(const std::function<void()>& when_kept = {}, WhenFailed when_failed = {});
   void keep_final_state();
+  void end_where_storage_fails(const std::function<void()>& act);
   void remove_from_all_folders(const std::string& name);
   Snapshot snapshot();
   void wait_for_rank_0();

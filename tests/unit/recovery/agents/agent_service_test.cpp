@@ -240,8 +240,7 @@ class ErringHead : public ::testing::Test {
 
   void resume(const std::string& mark = "") {
     const int before = presences_;
-    head_->send(
-        {{"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", mark}, {"run", ""}, {"is_empty", false}});
+    head_->send({{"kind", kResume}, {"members", nlohmann::json::array()}, {"folder", to_json({.mark = mark})}});
     loopback_.run_until([&] { return presences_ > before; }, "the presence");
   }
   // The agent closes the connection, and dials again.
@@ -273,8 +272,7 @@ TEST_F(ErringHead, IsNotObeyedWhereItsOrdersCannotBe) {
   for (const nlohmann::json& message :
        {nlohmann::json{{"kind", "unknown"}, {"member", 7}}, nlohmann::json{{"kind", kKill}},
         nlohmann::json{{"kind", kStartProcess}, {"member", "seven"}},
-        nlohmann::json{
-            {"kind", kResume}, {"members", nlohmann::json::array()}, {"mark", ""}, {"run", ""}, {"is_empty", false}}}) {
+        nlohmann::json{{"kind", kResume}, {"members", nlohmann::json::array()}, {"folder", to_json(FolderOfHead{})}}}) {
     resume();
     expect_refusal(message);
   }

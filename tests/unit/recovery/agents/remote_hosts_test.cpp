@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "agents/agent.h"
+#include "agents/folder_of_run.h"
 #include "agents/head_mark.h"
 #include "channel/messages.h"
 #include "holdfast/recovery/watchdog.h"
@@ -36,11 +37,12 @@ class HeadOfHosts : public ::testing::Test {
   HeadOfHosts(const HostTimes& times, const Before& before) : times_(times) {
     std::filesystem::create_directories(folder_ / "run");
     if (before.has_savepoints) std::ofstream(folder_ / "run/savepoint-0000000004.h5") << "whatever it holds";
-    head_ = std::make_unique<RemoteHosts>(HeadOptions{.head = {"127.0.0.2", 0},
-                                                      .introduction = introduction_of(0),
-                                                      .limits = {.times = times_},
-                                                      .folder = leave_head_mark(folder_ / "run", before.is_begun_anew)},
-                                          secret_of(1));
+    head_ = std::make_unique<RemoteHosts>(
+        HeadOptions{.head = {"127.0.0.2", 0},
+                    .introduction = introduction_of(0),
+                    .limits = {.times = times_},
+                    .folder = std::make_shared<HeadFolder>(folder_ / "run", before.is_begun_anew, "")},
+        secret_of(1));
     head_->open(
         loopback_.io,
         {.on_joined = [this](int host) { heard_.push_back("joined " + std::to_string(host)); },
@@ -159,6 +161,24 @@ TEST_F(HeadOfHosts, SendsAHostHomeThatStartsAnotherNumberOfReplicas) {
   EXPECT_THAT(heard_, IsEmpty());
 }
 
+// Each would take the other's place, again and again.
+TEST_F(HeadOfHosts, SendsASecondProcessHomeThatSaysItIsAHostWhichIsHeard) {
+  Introduction first = introduction_of(1);
+  first.agent = "first";
+  start_agent(first, {.path = folder_ / "run"});
+  wait_for("joined 1");
+  const std::unique_ptr<Agent> stays = std::move(agent_);
+  Introduction second = introduction_of(1);
+  second.agent = "second";
+
+  start_agent(second, {.path = folder_ / "run"});
+  loopback_.run_until([&] { return !ends_.empty(); }, "the end");
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("another process is the agent of host 1"));
+  EXPECT_THAT(heard_, ElementsAre("joined 1"));
+}
+
 // A run directory of the same name on another host may be another folder.
 TEST_F(HeadOfHostsSoon, AreTakenOnlyWhereTheRunDirectoryIsTheSame) {
   start_agent(introduction_of(1), {.path = folder_ / "other"});
@@ -183,22 +203,65 @@ class HeadOfHostsWithFolders : public HeadOfHosts {
   }
 };
 
-TEST_F(HeadOfHostsWithFolders, TakesAHostWhoseFolderHasNoRunYet) {
+// A folder of a host, with a savepoint of a run of this name.
+void make_run(const std::string& folder, const std::string& run) {
+  name_folder(folder, run, "");
+  std::ofstream(folder + "/savepoint-0000000009.h5") << "whatever it holds";
+}
+
+TEST_F(HeadOfHostsWithFolders, NamesTheFolderOfAHostWithTheFirstGeneration) {
   start_agent_in(folder_ / "own");
   wait_for("joined 1");
+  EXPECT_EQ(run_in(folder_ / "own"), "");
 
+  head_->agent(1).open_generation({.number = 0});
+
+  loopback_.run_until([&] { return !run_in(folder_ / "own").empty(); }, "the name");
   EXPECT_EQ(run_in(folder_ / "own"), run_in(folder_ / "run"));
   EXPECT_TRUE(agent_->may_save());
 }
 
-// The disk of host 0 was lost. Savepoints are compared with the choices of the run before they are used.
-TEST_F(HeadOfHostsWithFolders, GoesOnFromTheRunOfAHostWhereItHasNoSavepoint) {
-  begin_folder(folder_ / "own", "another");
+// The disk of host 0 was lost.
+TEST_F(HeadOfHostsWithFolders, TakesOverTheRunOfAHostWhereItHasNone) {
+  make_run(folder_ / "own", "another");
+  std::ofstream(folder_ / "own/run.json") << R"({"shards": 2})";
 
   start_agent_in(folder_ / "own");
   wait_for("joined 1");
 
-  EXPECT_EQ(run_in(folder_ / "own"), run_in(folder_ / "run"));
+  EXPECT_EQ(run_in(folder_ / "own"), "another");
+  EXPECT_EQ(run_in(folder_ / "run"), "another");
+  EXPECT_EQ(text_in(folder_ / "run/run.json"), R"({"shards": 2})");
+}
+
+TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseRunIsNotTheOneThatItHasTakenOver) {
+  make_run(folder_ / "own", "another");
+  start_agent_in(folder_ / "own");
+  wait_for("joined 1");
+  agent_.reset();
+  make_run(folder_ / "third", "a third one");
+
+  start_agent(introduction_of(2), {.path = folder_ / "third", .is_shared = false});
+  wait_for_end();
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("holds another run than that of the head"));
+  EXPECT_EQ(run_in(folder_ / "third"), "a third one");
+}
+
+TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWithAnotherRunOnceTrainingHasBegun) {
+  start_agent_in(folder_ / "own");
+  wait_for("joined 1");
+  head_->agent(1).open_generation({.number = 0});
+  agent_.reset();
+  wait_for("lost 1");
+  make_run(folder_ / "third", "a third one");
+
+  start_agent_in(folder_ / "third");
+  wait_for_end();
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_EQ(run_in(folder_ / "third"), "a third one");
 }
 
 class HeadOfHostsWithSavepoints : public HeadOfHostsWithFolders {
@@ -207,13 +270,14 @@ class HeadOfHostsWithSavepoints : public HeadOfHostsWithFolders {
 };
 
 TEST_F(HeadOfHostsWithSavepoints, SendsAHostHomeWhoseFolderHasAnotherRun) {
-  begin_folder(folder_ / "own", "another");
+  make_run(folder_ / "own", "another");
 
   start_agent_in(folder_ / "own");
   wait_for_end();
 
   EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
   EXPECT_THAT(ends_[0].sentence, HasSubstr("holds another run than that of the head"));
+  EXPECT_EQ(run_in(folder_ / "own"), "another");
 }
 
 TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseFolderIsThatOfTheHead) {
@@ -228,9 +292,11 @@ TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseFolderIsThatOfTheHead) {
 TEST_F(HeadOfHostsWithFolders, DoesNotLetAHostSaveIntoAnotherRun) {
   start_agent_in(folder_ / "own");
   wait_for("joined 1");
+  head_->agent(1).open_generation({.number = 0});
+  loopback_.run_until([&] { return !run_in(folder_ / "own").empty(); }, "the name");
 
   std::filesystem::remove_all(folder_ / "own");
-  begin_folder(folder_ / "own", "another");
+  make_run(folder_ / "own", "another");
 
   EXPECT_FALSE(agent_->may_save());
 }
@@ -241,12 +307,12 @@ class HeadOfHostsThatBeganAnew : public HeadOfHosts {
 };
 
 TEST_F(HeadOfHostsThatBeganAnew, HasAHostPutItsEarlierRunAside) {
-  begin_folder(folder_ / "own", "another");
+  make_run(folder_ / "own", "another");
 
   start_agent(introduction_of(1), {.path = folder_ / "own", .is_shared = false});
   loopback_.run_until([&] { return !ends_.empty(); }, "the end");
 
-  EXPECT_EQ(ends_[0].begun_run, run_in(folder_ / "run"));
+  EXPECT_TRUE(ends_[0].begins_anew);
   EXPECT_EQ(run_in(folder_ / "own"), "another");
 }
 

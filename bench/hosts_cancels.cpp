@@ -52,6 +52,7 @@ void run_collective(Communicator& communicator, int kind, std::vector<float>& va
 double cancel_once(const HostsBenchmark& options, int trial, Random& random) {
   const HostLayout layout(std::vector<int>(static_cast<std::size_t>(options.hosts), options.ranks));
   HostGroup group(layout, connect_of(options));
+  if (options.other_link) group.wrap_links(options.other_link);
   const std::size_t floats = kFloats[static_cast<std::size_t>(trial) % std::size(kFloats)];
   const int kind = trial / static_cast<int>(std::size(kFloats)) % 4;
   const auto wait = std::chrono::microseconds(random.below(kLongestWait.count()));

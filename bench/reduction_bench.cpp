@@ -8,12 +8,15 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "collective/shard_accumulator.h"
 #include "hosts_cancels.h"
 #include "reduction_hosts.h"
 #include "support/rank_threads.h"
+#include "ucx_link.h"
 
 namespace holdfast {
 namespace {
@@ -70,6 +73,15 @@ BENCHMARK(Memcpy)->Arg(1 << 10)->Arg(1 << 18)->Arg(41'157'104)->Unit(benchmark::
 
 namespace {
 
+holdfast::HostGroup::Wrap ucx_links() {
+#ifdef HOLDFAST_HAS_UCX
+  return [](std::unique_ptr<holdfast::Link> socket, int, int) { return holdfast::ucx_link(std::move(socket)); };
+#else
+  throw holdfast::Error(holdfast::ErrorCode::unsupported,
+                        "this program was built without UCX; install libucx-dev, and configure the build again");
+#endif
+}
+
 int measure_hosts_as_asked(int argc, char** argv) {
   holdfast::HostsBenchmark options;
   CLI::App app("Sums over several hosts, as threads with sockets between them.");
@@ -80,8 +92,11 @@ int measure_hosts_as_asked(int argc, char** argv) {
   app.add_option("--cancels", cancels, "collectives that are cancelled instead")->check(CLI::NonNegativeNumber);
   app.add_option("--namespaces", options.namespaces, "network namespaces of two hosts")->delimiter(',');
   app.add_option("--addresses", options.addresses, "of the hosts in these")->delimiter(',');
+  bool measures_ucx = false;
+  app.add_flag("--ucx", measures_ucx, "sums and cancels over UCX, too; where this was built with it");
   CLI11_PARSE(app, argc, argv);
   try {
+    if (measures_ucx) options.other_link = ucx_links();
     if (cancels > 0) return holdfast::measure_cancels(options, cancels) ? 0 : 1;
     holdfast::measure_hosts(options);
   } catch (const std::exception& failure) {

@@ -73,9 +73,10 @@ CommunicatorShape shape_of(int rank, int ranks, const Size& size) {
           .float_count = size.floats};
 }
 
-std::vector<double> sums_over_hosts(const HostsBenchmark& options, const Size& size) {
+std::vector<double> sums_over(const HostsBenchmark& options, const Size& size, const HostGroup::Wrap& other_link) {
   const HostLayout layout(std::vector<int>(static_cast<std::size_t>(options.hosts), options.ranks));
   HostGroup group(layout, connect_of(options));
+  if (other_link) group.wrap_links(other_link);
   std::vector<double> rounds;
   run_host_ranks(group, [&](int rank) {
     const auto communicator = group.connect(shape_of(rank, layout.ranks(), size));
@@ -83,6 +84,14 @@ std::vector<double> sums_over_hosts(const HostsBenchmark& options, const Size& s
     if (rank == 0) rounds = own;
   });
   return rounds;
+}
+
+std::vector<double> sums_over_hosts(const HostsBenchmark& options, const Size& size) {
+  return sums_over(options, size, {});
+}
+
+std::vector<double> sums_over_other_links(const HostsBenchmark& options, const Size& size) {
+  return sums_over(options, size, options.other_link);
 }
 
 std::vector<double> sums_in_memory(const HostsBenchmark& options, const Size& size) {
@@ -193,8 +202,9 @@ struct Way {
 };
 
 void measure_size(const HostsBenchmark& options, const Size& size) {
-  Way ways[] = {
+  std::vector<Way> ways = {
       {sums_over_hosts, {}, {}}, {streams_of_a_buffer, {}, {}}, {streams_of_blocks, {}, {}}, {sums_in_memory, {}, {}}};
+  if (options.other_link) ways.push_back({sums_over_other_links, {}, {}});
   for (int turn = 0; turn < options.turns; ++turn) {
     for (Way& way : ways) {
       const std::vector<double> rounds = way.measure(options, size);
@@ -205,8 +215,8 @@ void measure_size(const HostsBenchmark& options, const Size& size) {
   const double median = quantile(ways[0].medians, 0.5);
   fmt::print("{:>8} | {:9.3f} {:9.3f} {:9.3f} {:6.2f} |", size.name, median, quantile(ways[0].all, 0.99),
              quantile(ways[0].all, 0.0), static_cast<double>(size.floats * sizeof(float)) / median / 1e6);
-  for (const Way* way = ways + 1; way < ways + std::size(ways); ++way) {
-    fmt::print(" {:9.3f} {:5.2f} |", quantile(way->medians, 0.5), ratio_of(way->medians, ways[0].medians));
+  for (const Way& way : std::span(ways).subspan(1)) {
+    fmt::print(" {:9.3f} {:5.2f} |", quantile(way.medians, 0.5), ratio_of(way.medians, ways[0].medians));
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -232,7 +242,8 @@ void measure_hosts(const HostsBenchmark& options) {
   fmt::print("Each way is followed by its time divided by that of the sum, in the median turn.\n");
   fmt::print(
       "   block |       sum       p99      best   GB/s |     stream, share |     blocks, share |  in memory, share "
-      "|\n");
+      "|{}\n",
+      options.other_link ? "        UCX, share |" : "");
   for (const Size& size : kSizes) measure_size(options, size);
 }
 

@@ -14,6 +14,8 @@ struct HostsBenchmark {
   // The network namespace of each host, as a path or below /run/netns, and its address there. None: loopback.
   std::vector<std::string> namespaces;
   std::vector<std::string> addresses;
+  // Another transport for the sums (ucx_link.h), measured in turns with sockets; empty: none.
+  HostGroup::Wrap other_link{};
 };
 
 // Connects the hosts of a pair, which listen and dial in the namespaces of the first two hosts. Throws

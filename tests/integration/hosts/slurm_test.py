@@ -175,8 +175,8 @@ def batch_script(folder, digits, faults=()):
     return path
 
 
-def digits_command(folder):
-    return (f"{BUILD}/bin/digits --drawn 300 --holdout 25 --batch 32 --epochs 3 --shards 6 --seed 11 --save-every 0 "
+def digits_command(folder, epochs=3):
+    return (f"{BUILD}/bin/digits --drawn 300 --holdout 25 --batch 32 --epochs {epochs} --shards 6 --seed 11 --save-every 0 "
             f"--report {folder}/report.json")
 
 
@@ -207,8 +207,8 @@ class Slurm(unittest.TestCase):
                 print(f"{name}:\n{(self.folder / name).read_text(errors='replace')}")
         print(self.cluster.logs())
 
-    def submit(self, faults=(), *options):
-        script = batch_script(self.folder, digits_command(self.folder), faults)
+    def submit(self, faults=(), *options, epochs=3):
+        script = batch_script(self.folder, digits_command(self.folder, epochs), faults)
         return self.cluster.command("sbatch", "--parsable", f"--output={self.folder}/out", "--open-mode=append", *options,
                                     str(script)).strip()
 
@@ -260,7 +260,7 @@ class Slurm(unittest.TestCase):
 
     # The script's own --signal, with times as short as Slurm knows them.
     def test_a_job_whose_time_runs_out_saves_and_is_queued_again(self):
-        job = self.submit(["rank=0,step=3,fault=slow,factor=100,count=100000"], "--time=1", "--signal=TERM@50")
+        job = self.submit(["rank=0,step=3,fault=slow,factor=100,count=100000"], "--time=1", "--signal=TERM@50", epochs=400)
         self.wait_for_fault()
 
         comes_true(lambda: self.detail(job, "Restarts") == "1", "the job is queued again")

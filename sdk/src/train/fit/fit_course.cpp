@@ -147,9 +147,11 @@ bool FitCourse::advance() {
           const StepRunner::TrainOptions options = step_options(*batch);
           StepArithmetic arithmetic(runner, *batch, step, options);
           WatchedStep watched = arithmetic.watched();
-          ProfiledStep profiled(watched, training_.context->profile);
-          note_step(*batch, options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step)
-                                                       : carry_out(profiled));
+          std::optional<ProfiledStep> profiled;  // while a callback asks for it
+          if (training_.context->profile.is_on()) profiled.emplace(watched, training_.context->profile);
+          Step& told = profiled ? static_cast<Step&>(*profiled) : watched;
+          note_step(*batch,
+                    options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step) : carry_out(told));
           return true;
         }
       } catch (const GenerationEnded&) {

@@ -17,6 +17,7 @@ static void read_message(const nlohmann::json& message) {
     if (kind == kStartProcess) parse_start(start_message(parse_start(message)));
     if (kind == kOpenGeneration) parse_generation(generation_message(parse_generation(message)));
     if (kind == kExited) parse_end(end_message(parse_end(message)));
+    if (kind == kResume) folder_of_head_from(to_json(folder_of_head_from(message.at("folder"))));
     if (kind == kPresent) parse_presence(presence_message(parse_presence(message)));
     if (kind == kNotStarted) static_cast<void>(code_in(message));
     if (kind == kStatuses) {

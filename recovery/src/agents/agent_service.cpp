@@ -185,15 +185,25 @@ void AgentService::open_generation(const HostAgent::Generation& generation, cons
                 fmt::format("the head opened generation {} after {}", generation.number, generation_));
   }
   generation_ = generation.number;
-  if (!folder_.is_shared && !folder_.path.empty() && !run.empty() && run_in(folder_.path) != run) {
-    name_folder(folder_.path, run, token);
-    run_ = run;
-  }
+  if (!has_named_folder(run, token)) return;
   for (const int member : generation.members) {
     Process* const process = find(member);
     if (process != nullptr && process->stage != Stage::ending) process->stage = Stage::training;
   }
   host_->open_generation(generation);
+}
+
+// A folder that cannot be written to would end each generation anew, so this agent ends.
+bool AgentService::has_named_folder(const std::string& run, const std::string& token) {
+  if (folder_.is_shared || folder_.path.empty() || run.empty() || run_in(folder_.path) == run) return true;
+  try {
+    name_folder(folder_.path, run, token);
+  } catch (const Error& error) {
+    end({.exit_code = kExitUnrecoverable, .sentence = error.what(), .is_head_wrong = true});
+    return false;
+  }
+  run_ = run;
+  return true;
 }
 
 // Null for one that has ended.

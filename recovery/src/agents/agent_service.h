@@ -106,6 +106,7 @@ class AgentService {
   bool has_folder_of_head();
   bool sees_the_mark();
   bool takes_own_folder();
+  bool has_named_folder(const std::string& run, const std::string& token);
   nlohmann::json for_this_host(nlohmann::json message) const;
   void end_if_left();
   void end(const Handlers::Over& over);

@@ -221,6 +221,19 @@ TEST_F(HeadOfHostsWithFolders, NamesTheFolderOfAHostWithTheFirstGeneration) {
   EXPECT_TRUE(agent_->may_save());
 }
 
+// It would end each generation otherwise.
+TEST_F(HeadOfHostsWithFolders, LosesAHostForGoodWhoseFolderCannotBeWritten) {
+  std::filesystem::create_directories(folder_ / "own/hosts/run/in_the_way");
+  start_agent_in(folder_ / "own");
+  wait_for("joined 1");
+
+  head_->agent(1).open_generation({.number = 0});
+  wait_for_end();
+
+  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+  EXPECT_THAT(ends_[0].sentence, HasSubstr("own/hosts/run"));
+}
+
 // The disk of host 0 was lost.
 TEST_F(HeadOfHostsWithFolders, TakesOverTheRunOfAHostWhereItHasNone) {
   make_run(folder_ / "own", "another");

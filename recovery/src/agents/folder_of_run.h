@@ -11,6 +11,10 @@
 
 namespace holdfast::recovery {
 
+// The name of the run in this folder, which tells it from one that was begun anew there, whatever head it has; empty if
+// no head of several hosts has been there.
+std::string run_in(const std::string& run_directory);
+
 // What a head says of its run directory.
 struct FolderOfHead {
   std::string mark{};      // which those see there who share it (head_mark.h); empty: nobody looks
@@ -19,7 +23,7 @@ struct FolderOfHead {
   std::string token{};     // the occasion on which it was begun (run_start.h); empty: none was named
   bool is_fresh = false;   // it was begun anew by this start
   bool is_empty = false;   // there is nothing to go on from yet, so a run of another host's folder may go on
-  std::string choices{};   // the text of run.json; empty where there is none
+  std::string choices{};   // the text of run.json; empty where that is missing or damaged
 };
 
 nlohmann::json to_json(const FolderOfHead& folder);

@@ -4,15 +4,14 @@
 #include "agents/host_facts.h"
 
 #include <filesystem>
-#include <span>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "agents/host_messages.h"
+#include "agents/hosts_folder.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
-#include "holdfast/base/whole_file.h"
 #include "links/link_token.h"
 
 namespace holdfast::recovery {
@@ -20,21 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string hosts_folder_of(const std::string& run_directory) {
-  return run_directory + "/hosts";
-}
-
 std::string doctor_mark_of(const std::string& run_directory) {
   return hosts_folder_of(run_directory) + "/doctor";
 }
 
 std::string quoted_or_none(const std::string& text) {
   return text.empty() ? "none" : "\"" + text + "\"";
-}
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
 }
 
 // `problem` counts if `is_well` is false.
@@ -147,12 +137,8 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
 
 DoctorMark::DoctorMark(const std::string& run_directory)
     : run_directory_(run_directory), was_there_(is_there(run_directory)), text_(to_text(new_link_key())) {
-  std::error_code error;
-  fs::create_directories(hosts_folder_of(run_directory), error);
-  if (error) {
-    throw system_error(error.value(), fmt::format("cannot create the folder {}", hosts_folder_of(run_directory)));
-  }
-  write_whole_file(posix_file_system(), doctor_mark_of(run_directory), std::as_bytes(std::span(text_)));
+  create_hosts_folder(run_directory);
+  write_text(doctor_mark_of(run_directory), text_);
 }
 
 DoctorMark::~DoctorMark() {
@@ -166,12 +152,8 @@ DoctorMark::~DoctorMark() {
 // Written, too: rank 0 may be on any host, and writes savepoints there.
 std::string why_folder_is_of_no_use(const HostFacts& facts, const std::string& text, int host) {
   const std::string path = doctor_mark_of(facts.run_directory);
-  std::string there;
-  try {
-    there = read_text_file(posix_file_system(), path);
-  } catch (const Error&) {
-    if (!facts.has_own_folder) return "it does not find there what host 0 has just written";
-  }
+  if (!facts.has_own_folder && !is_there(path)) return "it does not find there what host 0 has just written";
+  const std::string there = text_in(path);
   if (facts.has_own_folder && there == text) return "it is the folder of host 0, so leave out --separate-run-dirs";
   if (!facts.has_own_folder && there != text) {
     return "it finds there another file than the one that host 0 has just written";
@@ -184,7 +166,7 @@ std::string why_folder_is_of_no_use(const HostFacts& facts, const std::string& t
     }
     const std::string own = fmt::format("{}-{}", path, host);
     const RemovedAtEnd removed{own};
-    write_whole_file(posix_file_system(), own, std::as_bytes(std::span(text)));
+    write_text(own, text);
   } catch (const Error& error) {
     return fmt::format("it cannot write there: {}", error.what());
   }

@@ -26,7 +26,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "agents/folder_of_run.h"
-#include "agents/head_mark.h"
+#include "agents/hosts_folder.h"
 #include "agents/remote_hosts.h"
 #include "decide/watchdog_options.h"
 #include "holdfast/base/error.h"

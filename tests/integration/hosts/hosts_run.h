@@ -154,6 +154,16 @@ class HostsRun : public ::testing::Test {
     ASSERT_TRUE(comes_true([this] { return std::filesystem::exists(folder_ / "run/faults"); }));
   }
 
+  // Waits until all members of a run of two replicas are at this step. The one that is not held there may still be
+  // about to apply the last update.
+  void wait_until_both_are_at(int step) const {
+    ASSERT_TRUE(comes_true([this, step] {
+      const Json members = Json::parse(command({"status", "--json"})).at("members");
+      return members.size() == 2 &&
+             std::ranges::all_of(members, [step](const Json& member) { return member.at("step") == step; });
+    }));
+  }
+
   const TemporaryFolder folder_;
   int number_of_hosts_;
   const std::string head_;

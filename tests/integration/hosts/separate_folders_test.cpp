@@ -52,14 +52,17 @@ class HostsWithFolders : public HostsRun {
     for (int host = 0; host < 2; ++host) hosts_[host] = start_host(host, options);
   }
   // The replica of host 0 hangs in the eleventh step, and that of host 1 waits for it.
-  void start_until_step_ten() {
-    start_both({"--inject", "rank=0,step=10,fault=hang"});
+  void start_until_step_ten(std::vector<std::string> options = {}) {
+    options.insert(options.end(), {"--inject", "rank=0,step=10,fault=hang"});
+    start_both(options);
     wait_for_fault();
-    ASSERT_TRUE(comes_true([this] {
-      const Json members = Json::parse(command({"status", "--json"})).at("members");
-      return members.size() == 2 &&
-             std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
-    }));
+    wait_until_both_are_at(10);
+  }
+
+  // Host 1 saves its newest state then.
+  void end_both_by_killing_the_first() {
+    kill_host(0);
+    EXPECT_EQ(end_of(1).exit_code, 75);
   }
 
   std::vector<std::string> savepoints_of(int host) const {
@@ -70,6 +73,14 @@ class HostsWithFolders : public HostsRun {
     }
     std::ranges::sort(names);
     return names;
+  }
+
+  void expect_to_go_on_from_step_ten() {
+    expect_finished(1);
+    expect_finished(0);
+    expect_the_bits_of_one_host();
+    ASSERT_EQ(events("resumed").size(), 1U);
+    EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
   }
 
   bool is_disk_small_ = false;  // that of host 1
@@ -120,9 +131,7 @@ TEST_F(HostsWithFolders, GoOnFromTheNewestSavepointOfAllHosts) {
 
 TEST_F(HostsWithFolders, BringAHostWithANewDiskToTheStateOfTheOthers) {
   start_until_step_ten();
-  hosts_[0]->signal(SIGKILL);
-  end_of(0);
-  end_of(1);
+  end_both_by_killing_the_first();
   fs::remove(run_directory(1) + "/savepoint-0000000010.h5");
   const std::vector<std::string> before = savepoints_of(0);
   fs::remove_all(run_directory(1));
@@ -139,38 +148,21 @@ TEST_F(HostsWithFolders, BringAHostWithANewDiskToTheStateOfTheOthers) {
 
 TEST_F(HostsWithFolders, GoOnWhereTheFirstHostHasLostItsFolder) {
   start_until_step_ten();
-  hosts_[0]->signal(SIGKILL);
-  end_of(0);
-  end_of(1);
+  end_both_by_killing_the_first();
   fs::remove_all(run_directory(0));
 
   start_both();
-  expect_finished(1);
-  expect_finished(0);
-
-  expect_the_bits_of_one_host();
-  ASSERT_EQ(events("resumed").size(), 1U);
-  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+  expect_to_go_on_from_step_ten();
 }
 
 // As a pod that is replaced, with an empty disk.
 TEST_F(HostsWithFolders, GoOnWhereTheFirstHostIsReplacedWhileTheOtherOneWaits) {
-  start_both({"--head-timeout", "60", "--inject", "rank=0,step=10,fault=hang"});
-  wait_for_fault();
-  ASSERT_TRUE(comes_true([this] {
-    const Json members = Json::parse(command({"status", "--json"})).at("members");
-    return std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
-  }));
+  start_until_step_ten({"--head-timeout", "60"});
   kill_host(0);
   fs::remove_all(run_directory(0));
 
   hosts_[0] = start_host(0, {"--head-timeout", "60"});
-  expect_finished(1);
-  expect_finished(0);
-
-  expect_the_bits_of_one_host();
-  ASSERT_EQ(events("resumed").size(), 1U);
-  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+  expect_to_go_on_from_step_ten();
 }
 
 // Which of the two is wanted nobody says, and nothing may be lost.
@@ -194,9 +186,7 @@ TEST_F(HostsWithFolders, AreRefusedWhereTheyHoldSavepointsOfTwoRuns) {
 
 TEST_F(HostsWithFolders, PutTheEarlierRunAsideOnEachHostWhereTheFirstOneBeginsAnew) {
   start_until_step_ten();
-  hosts_[0]->signal(SIGKILL);
-  end_of(0);
-  end_of(1);
+  end_both_by_killing_the_first();
   const std::vector<std::string> before = savepoints_of(1);
 
   hosts_[0] = start_host(0, {"--fresh"});
@@ -210,24 +200,12 @@ TEST_F(HostsWithFolders, PutTheEarlierRunAsideOnEachHostWhereTheFirstOneBeginsAn
 
 // A scheduler that starts a job again repeats what it was started with.
 TEST_F(HostsWithFolders, GoOnWhereTheOccasionToBeginAnewIsTheSame) {
-  start_both({"--fresh=MONDAY", "--inject", "rank=0,step=10,fault=hang"});
-  wait_for_fault();
-  ASSERT_TRUE(comes_true([this] {
-    const Json members = Json::parse(command({"status", "--json"})).at("members");
-    return std::ranges::all_of(members, [](const Json& member) { return member.at("step") == 10; });
-  }));
-  hosts_[0]->signal(SIGKILL);
-  end_of(0);
-  end_of(1);
+  start_until_step_ten({"--fresh=MONDAY"});
+  end_both_by_killing_the_first();
   fs::remove_all(run_directory(0));
 
   start_both({"--fresh=MONDAY"});
-  expect_finished(1);
-  expect_finished(0);
-
-  expect_the_bits_of_one_host();
-  ASSERT_EQ(events("resumed").size(), 1U);
-  EXPECT_EQ(events("resumed").back().at("details").at("step"), 10);
+  expect_to_go_on_from_step_ten();
 }
 
 // Training is over, so no later savepoint would come.

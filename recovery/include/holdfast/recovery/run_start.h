@@ -60,7 +60,7 @@ class OtherChoices : public Error {
 
 // Whether the folder holds a run, also one without a savepoint yet. Other files alone are none.
 bool holds_run(const std::string& directory);
-// Whether the folder has a savepoint under its name; what writers left and what was set aside is none.
+// Whether the folder has a savepoint under its name; neither what writers left nor what was set aside counts.
 bool holds_savepoints(const std::string& folder);
 // The token on which the run in the folder was begun anew; empty if there was none. Throws Error{invalid_file} where
 // its record is damaged.

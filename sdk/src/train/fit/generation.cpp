@@ -248,7 +248,7 @@ void Generation::load_state() {
   share_arrays(root, true);
   take_state(std::move(state));
   training_.runner->use_layout();
-  // A host that would have to do without it until the next savepoint, or for ever where training is over.
+  // Otherwise a host would have to do without it until the next savepoint, and where training is over none comes.
   if (search.is_any_without) saver_.keep_loaded_state(search.is_without);
 }
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "agents/head_mark.h"
+#include "agents/hosts_folder.h"
 #include "holdfast/recovery/run_start.h"
 #include "support/temporary_folder.h"
 
@@ -52,6 +52,14 @@ TEST_F(FolderOfRun, KeepsItsNameAtALaterStart) {
 
   EXPECT_EQ(head().facts().run, first);
   EXPECT_FALSE(first.empty());
+}
+
+TEST_F(FolderOfRun, HasANameOfItsOwn) {
+  const HeadFolder other(folder_ / "other", false, "");
+
+  EXPECT_EQ(run_in(folder_ / "other"), other.facts().run);
+  EXPECT_NE(run_in(folder_ / "other"), head().facts().run);
+  EXPECT_EQ(run_in(folder_ / "none"), "");
 }
 
 TEST_F(FolderOfRun, OfAHeadIsEmptyUntilItHasASavepointOrTrains) {

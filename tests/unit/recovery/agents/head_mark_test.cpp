@@ -28,23 +28,5 @@ TEST(HeadMark, IsAnotherOneAtEachStart) {
   EXPECT_TRUE(is_head_mark_there(folder / "run", second));
 }
 
-TEST(HeadMark, NamesTheRunThatAFolderHoldsWhateverHeadItHas) {
-  const TemporaryFolder folder;
-
-  leave_head_mark(folder / "run");
-  const std::string run = run_in(folder / "run");
-  leave_head_mark(folder / "run");
-  leave_head_mark(folder / "other");
-
-  EXPECT_FALSE(run.empty());
-  EXPECT_EQ(run_in(folder / "run"), run);
-  EXPECT_NE(run_in(folder / "other"), run);
-  EXPECT_EQ(run_in(folder / "none"), "");
-}
-
-TEST(HeadMark, StandsNextToTheFoldersOfHosts) {
-  EXPECT_EQ(folder_of_host("/a/run", 2), "/a/run/hosts/2");
-}
-
 }  // namespace
 }  // namespace holdfast::recovery

@@ -11,7 +11,7 @@
 
 #include "agents/agent.h"
 #include "agents/folder_of_run.h"
-#include "agents/head_mark.h"
+#include "agents/hosts_folder.h"
 #include "channel/messages.h"
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/local_host.h"
@@ -201,6 +201,14 @@ class HeadOfHostsWithFolders : public HeadOfHosts {
   void wait_for_end() {
     loopback_.run_until([&] { return !ends_.empty(); }, "the end");
   }
+  // An agent that is started in `own` is refused, and keeps the run there.
+  void expect_refusal_of(const std::string& own, const std::string& run, int host = 1) {
+    start_agent(introduction_of(host), {.path = own, .is_shared = false});
+    wait_for_end();
+    EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
+    EXPECT_THAT(ends_[0].sentence, HasSubstr("holds another run than that of the head"));
+    EXPECT_EQ(run_in(own), run);
+  }
 };
 
 // A folder of a host, with a savepoint of a run of this name.
@@ -254,12 +262,7 @@ TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseRunIsNotTheOneThatItHasTakenOv
   agent_.reset();
   make_run(folder_ / "third", "a third one");
 
-  start_agent(introduction_of(2), {.path = folder_ / "third", .is_shared = false});
-  wait_for_end();
-
-  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
-  EXPECT_THAT(ends_[0].sentence, HasSubstr("holds another run than that of the head"));
-  EXPECT_EQ(run_in(folder_ / "third"), "a third one");
+  expect_refusal_of(folder_ / "third", "a third one", 2);
 }
 
 TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWithAnotherRunOnceTrainingHasBegun) {
@@ -270,11 +273,7 @@ TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWithAnotherRunOnceTrainingHasBegun)
   wait_for("lost 1");
   make_run(folder_ / "third", "a third one");
 
-  start_agent_in(folder_ / "third");
-  wait_for_end();
-
-  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
-  EXPECT_EQ(run_in(folder_ / "third"), "a third one");
+  expect_refusal_of(folder_ / "third", "a third one");
 }
 
 class HeadOfHostsWithSavepoints : public HeadOfHostsWithFolders {
@@ -285,12 +284,7 @@ class HeadOfHostsWithSavepoints : public HeadOfHostsWithFolders {
 TEST_F(HeadOfHostsWithSavepoints, SendsAHostHomeWhoseFolderHasAnotherRun) {
   make_run(folder_ / "own", "another");
 
-  start_agent_in(folder_ / "own");
-  wait_for_end();
-
-  EXPECT_EQ(ends_[0].exit_code, kExitUnrecoverable);
-  EXPECT_THAT(ends_[0].sentence, HasSubstr("holds another run than that of the head"));
-  EXPECT_EQ(run_in(folder_ / "own"), "another");
+  expect_refusal_of(folder_ / "own", "another");
 }
 
 TEST_F(HeadOfHostsWithFolders, SendsAHostHomeWhoseFolderIsThatOfTheHead) {

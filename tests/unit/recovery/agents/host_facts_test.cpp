@@ -71,6 +71,16 @@ TEST(HostFacts, SayWhyTheFolderIsOfNoUse) {
   EXPECT_THAT(problems_of(other), ElementsAre("run directory: /shared/run: it cannot write there"));
 }
 
+TEST(HostFacts, HaveFoldersOfOneKind) {
+  HostFacts other = facts();
+  other.has_own_folder = true;
+  HostFacts head = other;
+  other.run_directory = "/home/run";
+
+  EXPECT_THAT(problems_of(other), ElementsAre("run directory: it has one of its own, and host 0 shares one"));
+  for (const HostCheck& check : compare(head, other, 1)) EXPECT_EQ(check.problem, "") << check.what;
+}
+
 TEST(HostFacts, WithoutAProgramCompareNone) {
   HostFacts without = facts();
   without.program = without.command = "";
@@ -117,6 +127,19 @@ TEST(DoctorMark, IsFoundByAHostThatSharesTheFolder) {
               HasSubstr("another file than the one"));
   EXPECT_THAT(why_folder_is_of_no_use({.run_directory = folder / "other"}, mark.text(), 1),
               HasSubstr("does not find there"));
+}
+
+TEST(DoctorMark, MayNotBeFoundByAHostWithAFolderOfItsOwn) {
+  const TemporaryFolder folder;
+  const DoctorMark mark(folder / "run");
+  std::ofstream(folder / "file") << "no folder";
+
+  EXPECT_EQ(why_folder_is_of_no_use({.run_directory = folder / "own", .has_own_folder = true}, mark.text(), 1), "");
+  EXPECT_FALSE(fs::exists(folder / "own"));
+  EXPECT_THAT(why_folder_is_of_no_use({.run_directory = folder / "run", .has_own_folder = true}, mark.text(), 1),
+              HasSubstr("it is the folder of host 0"));
+  EXPECT_THAT(why_folder_is_of_no_use({.run_directory = folder / "file", .has_own_folder = true}, mark.text(), 1),
+              HasSubstr("it cannot write there"));
 }
 
 TEST(DoctorMark, IsGoneWithAllFoldersThatWereMadeForIt) {

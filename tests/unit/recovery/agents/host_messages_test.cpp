@@ -73,6 +73,15 @@ TEST(HostMessages, CarryWhatLivesAndWhatHasEnded) {
   EXPECT_FALSE(presence.ended[0].crash.has_value());
 }
 
+TEST(HostMessages, TellOfARunThatAFolderOffers) {
+  const Presence presence = parse_presence(presence_message({.offered = OfferedRun{.run = "a1b2", .choices = "{}"}}));
+
+  ASSERT_TRUE(presence.offered.has_value());
+  EXPECT_EQ(presence.offered->run, "a1b2");
+  EXPECT_EQ(presence.offered->choices, "{}");
+  EXPECT_FALSE(parse_presence(presence_message({})).offered.has_value());
+}
+
 TEST(HostMessages, RefuseAPresenceThatCannotBe) {
   EXPECT_THAT(sentence_thrown_by([] {
                 parse_presence(presence_message({.members = {7, 8}, .steps = {12}}));

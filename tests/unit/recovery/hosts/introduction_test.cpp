@@ -94,6 +94,12 @@ TEST(Introduction, SaysWhatDiffersAndWhatToDo) {
   EXPECT_THAT(difference_of([](Introduction& theirs) { theirs.program = "c3"; }), HasSubstr("copy the same file"));
 }
 
+TEST(Introduction, DiffersWhereOneHostSharesItsRunDirectoryAndTheOtherDoesNot) {
+  EXPECT_THAT(difference_of([](Introduction& theirs) { theirs.has_separate_folders = true; }),
+              AllOf(HasSubstr("it has a run directory of its own, and host 0 shares one"),
+                    HasSubstr("give --separate-run-dirs on all hosts or on none")));
+}
+
 TEST(Introduction, NamesTheChoiceThatDiffers) {
   EXPECT_THAT(difference_of([](Introduction& theirs) { theirs.choices["seed"] = "8"; }),
               HasSubstr("seed is 8 there and 7 on host 0"));

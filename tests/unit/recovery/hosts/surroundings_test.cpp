@@ -265,6 +265,16 @@ TEST(Surroundings, HaveNoSecretUnlessOneIsNamed) {
             "give --secret FILE or HOLDFAST_SECRET_FILE, a copy of the same file on each host");
 }
 
+TEST(Surroundings, SayWhetherEachHostHasARunDirectoryOfItsOwn) {
+  const char* const variable = "HOLDFAST_SEPARATE_RUN_DIRS";
+
+  EXPECT_FALSE(found(kStepOfSlurm).has_separate_folders);
+  EXPECT_TRUE(found(kStepOfSlurm, {.has_separate_folders = true}).has_separate_folders);
+  EXPECT_TRUE(found(with(kStepOfSlurm, {{variable, "1"}})).has_separate_folders);
+  EXPECT_FALSE(found(with(kStepOfSlurm, {{variable, "0"}})).has_separate_folders);
+  EXPECT_THAT(complaint(with(kStepOfSlurm, {{variable, "yes"}})), HasSubstr("HOLDFAST_SEPARATE_RUN_DIRS=yes"));
+}
+
 TEST(Surroundings, RefuseAddressesThatCannotBe) {
   EXPECT_THAT(complaint({}, {.hosts = 2, .host = 1, .head = "a b"}), HasSubstr("--head is \"a b\""));
   EXPECT_THAT(complaint(with(kTorchrun, {{"PET_MASTER_PORT", "0"}})), HasSubstr("PET_MASTER_PORT=0"));

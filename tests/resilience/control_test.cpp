@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -122,14 +123,23 @@ TEST_F(SteeredRun, EndsWithTheSameBitsWhenItIsScaled) {
   expect_the_undisturbed_end();
 }
 
-// The replica that is killed hangs in a step, so that the run cannot end before.
+// The replica that is killed hangs in a step, so that the run cannot end before. The other one hangs later, and is
+// killed only when the watchdog has seen that it went on: the report knows by that what the first death has cost.
 TEST_F(SteeredRun, IsShownWhileItLivesAndReportedAfterwards) {
-  HeldRun run({.replicas = 2}, {1}, 13, folder_);
+  HeldRun run({.replicas = 2, .faults = {"rank=0,step=20,fault=hang"}}, {1}, 13, folder_);
   run.wait_until_held();
 
   const ProgramResult shown = holdfast({"status", run_, "--once"});
   const int pid = status().at("members").at(1).at("pid");
-  const ProgramResult result = run.kill_and_wait();
+  run.kill(1);
+  ASSERT_TRUE(comes_true([&] {
+    const std::vector<Json> lines = journal_of(folder_);
+    const bool has_gone_on = std::ranges::any_of(
+        lines, [](const Json& line) { return line.at("event") == "progressed" && line.at("generation") > 0; });
+    return has_gone_on && run.faults_fired() == 2;
+  }));
+  run.kill(0);
+  const ProgramResult result = run.wait();
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
   const ProgramResult told = holdfast({"report", run_});

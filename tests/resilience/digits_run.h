@@ -98,23 +98,25 @@ class HeldRun {
 
   // Until the ranks hang, and all processes that were started, spares too, are ready.
   void wait_until_held() const {
-    EXPECT_TRUE(comes_true([this] { return marks() == hung_.size() && ready().size() == processes_; }));
+    EXPECT_TRUE(comes_true([this] { return faults_fired() == hung_.size() && ready().size() == processes_; }));
   }
 
   ProgramResult kill_and_wait() {
     wait_until_held();
-    const std::map<int, int> pids = ready();
-    for (const int rank : hung_) ::kill(pids.at(first_members().at(static_cast<std::size_t>(rank))), SIGKILL);
-    return program_->wait();
+    for (const int rank : hung_) kill(rank);
+    return wait();
   }
+  // Kills what had this rank in the first generation.
+  void kill(int rank) const { ::kill(ready().at(first_members().at(static_cast<std::size_t>(rank))), SIGKILL); }
+  ProgramResult wait() { return program_->wait(); }
 
- private:
-  std::size_t marks() const {
+  std::size_t faults_fired() const {
     if (!std::filesystem::exists(folder_ / "run/faults")) return 0;
     const std::filesystem::directory_iterator entries(folder_ / "run/faults");
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
   }
 
+ private:
   // The process numbers of the members.
   std::map<int, int> ready() const {
     std::map<int, int> pids;

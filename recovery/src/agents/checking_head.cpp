@@ -44,7 +44,7 @@ CheckingHead::CheckingHead(boost::asio::io_context& io, CheckingOptions options,
           .why_not = [this](const Introduction& theirs) { return why_not(theirs); },
           .on_agent = [this](const Introduction& theirs,
                              const std::shared_ptr<AgentConnection>& connection) { meet(theirs, connection); },
-          .on_refused = [this](const std::string& what) { refused(what); }});
+          .on_refused = [this](const std::string& peer, const std::string& why) { refused(peer, why); }});
   timer_.expires_after(options_.join_timeout);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error && stage_ == Stage::gathering) begin_linking();
@@ -76,10 +76,9 @@ void CheckingHead::meet(const Introduction& theirs, const std::shared_ptr<AgentC
   tell(fmt::format("host {} has come from {}", number, address));
 }
 
-// "ADDRESS:PORT was refused: WHY". Each attempt has another port.
-void CheckingHead::refused(const std::string& what) {
-  const std::size_t end_of_peer = what.find(' ');
-  const std::string sentence = address_of_peer(what.substr(0, end_of_peer)) + what.substr(end_of_peer);
+// Each attempt has another port, so the port is left out.
+void CheckingHead::refused(const std::string& peer, const std::string& why) {
+  const std::string sentence = fmt::format("{} was refused: {}", address_of_peer(peer), why);
   if (refused_.size() >= kMostRefused || !refused_.insert(sentence).second) return;
   tell(sentence);
 }

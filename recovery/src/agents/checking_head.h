@@ -73,7 +73,7 @@ class CheckingHead {
 
   std::string why_not(const Introduction& theirs) const;
   void meet(const Introduction& theirs, const std::shared_ptr<AgentConnection>& connection);
-  void refused(const std::string& what);
+  void refused(const std::string& peer, const std::string& why);
   void take(int number, const nlohmann::json& message);
   void lose(int number, const std::string& why);
   void begin_linking();

@@ -61,17 +61,16 @@ void RemoteHosts::open(boost::asio::io_context& io, Handlers handlers) {
                 host.links = {.host = address_of_peer(connection->peer()), .port = theirs.port};
                 host.remote->serve(connection);
               },
-          .on_refused = [this](const std::string& what) { note_refused(what); }});
+          .on_refused = [this](const std::string& peer, const std::string& why) { note_refused(peer, why); }});
   log(LogLevel::info, fmt::format("head: listening on port {}, waiting for {} other host{}", listener_->port(),
                                   hosts_.size(), hosts_.size() == 1 ? "" : "s"));
 }
 
 // A stranger can cause many of these, from many addresses.
-void RemoteHosts::note_refused(const std::string& what) {
+void RemoteHosts::note_refused(const std::string& peer, const std::string& why) {
   // Each attempt of an agent comes from another port.
-  const std::string why = what.substr(std::min(what.find(" was refused"), what.size()));
   const bool is_new = told_.size() < kMostTold && told_.insert(why).second;
-  log(is_new ? LogLevel::warning : LogLevel::debug, "head: " + what);
+  log(is_new ? LogLevel::warning : LogLevel::debug, fmt::format("head: {} was refused: {}", peer, why));
 }
 
 void RemoteHosts::add_host(int number) {

@@ -51,7 +51,7 @@ class RemoteHosts final : public OtherHosts {
 
   Host& of(int host) { return hosts_.at(static_cast<std::size_t>(host - 1)); }
   void add_host(int host);
-  void note_refused(const std::string& what);
+  void note_refused(const std::string& peer, const std::string& why);
   void wait_for_fence(int host, BootTime fenced_at);
 
   const HeadOptions options_;

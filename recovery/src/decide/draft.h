@@ -82,7 +82,7 @@ void on_checked_in(Draft& draft);
 void on_slow(Draft& draft);
 void on_finished(Draft& draft);
 void begin_to_finish(Draft& draft);
-void on_failure(Draft& draft, const std::string& cause, bool is_explained);
+void on_failure(Draft& draft, const std::string& cause, CauseKind kind);
 void on_died(Draft& draft);
 void on_start_failed(Draft& draft);
 void on_exited(Draft& draft);
@@ -90,17 +90,16 @@ void on_exited(Draft& draft);
 void go_on_without_the_gone(Draft& draft);
 
 // failures.cpp: what is to blame for a failure, and which process replaces the lost one.
-void fail_subject(Draft& draft, const std::string& cause, bool is_explained);
+void fail_subject(Draft& draft, const std::string& cause, CauseKind kind = CauseKind::reported);
 bool blames_the_start(Draft& draft);
-void give_up_starting(Draft& draft, const std::string& failure);
+void give_up_starting(Draft& draft, const LastFailure& failure);
 // Ends the generation for all, because a member of it is lost.
 void lose_generation(Draft& draft);
-// Survivors form one more generation, in which they save their state. `sentence` says what was lost.
-void go_on_stopping(Draft& draft, const std::string& sentence);
+// Survivors form one more generation, in which they save their state. `failure` says what was lost.
+void go_on_stopping(Draft& draft, const LastFailure& failure);
 // Starts a process for each missing replica, the first on `slot`, the others on free ones.
 void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::milliseconds pause);
 void cancel_generation(Draft& draft);
-std::string with_last_failure(const std::string& sentence, const std::string& failure);
 // Counts one restart more, which `history` allows. Further losses of one failure share its pause.
 void count_restart(Draft& draft, RestartHistory& history, bool is_a_further_loss);
 void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, const std::string& last_failure);
@@ -116,9 +115,10 @@ void regroup_if_that_changes_anything(Draft& draft);
 
 // The end of the run.
 bool is_ending(const Draft& draft);
-void end_run(Draft& draft, int exit_code, const std::string& sentence, const std::string& reason = "");
+// `clause` replaces the verdict's sentence in the decision's reason, where a failure at its end would be told twice.
+void end_run(Draft& draft, Verdict verdict, const std::string& clause = "");
 void conclude_if_all_are_gone(Draft& draft);
-void finish_run(Draft& draft, int exit_code, const std::string& sentence);
+void finish_run(Draft& draft, const Verdict& verdict);
 std::string stopped();
 
 // Members.

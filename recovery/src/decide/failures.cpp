@@ -17,7 +17,7 @@ namespace holdfast::recovery {
 namespace {
 
 struct Loss {
-  std::string sentence{};
+  LastFailure failure{};
   bool others_go_on = false;      // the lost member was a newcomer, or tried a device slot
   bool is_a_further_one = false;  // its generation had already lost a member
 };
@@ -76,7 +76,7 @@ std::optional<int> slot_for_successor(const Draft& draft) {
 void replace_lost(Draft& draft, const Loss& loss) {
   const RecoveryOptions& options = draft.state.policy.recovery;
   RestartHistory& history = loss.others_go_on ? draft.state.newcomers : draft.state.history;
-  blame_slot(draft, subject(draft).device_slot, loss.sentence);
+  blame_slot(draft, subject(draft).device_slot, sentence_of(loss.failure));
   if (draft.event.is_unrecoverable) {
     because(draft, "a new process would fail in the same way, so the others go on without one");
     return open_if_possible(draft);
@@ -84,7 +84,7 @@ void replace_lost(Draft& draft, const Loss& loss) {
   if (!allows_restart(options, history, draft.now)) {
     if (!loss.others_go_on) {
       const std::string reason = budget_spent(options);
-      return end_run(draft, kExitGaveUp, with_last_failure(reason, loss.sentence), reason);
+      return end_run(draft, {.exit_code = kExitGaveUp, .reason = reason, .failure = loss.failure}, reason);
     }
     because(draft, "the others go on without a new process: the limit of {} is reached", restart_limit(options));
     return open_if_possible(draft);
@@ -98,9 +98,9 @@ void replace_lost(Draft& draft, const Loss& loss) {
 
 // Marks the subject as failed, and decides what follows. The first reason that applies wins: a failure that any new
 // process would have, a program that cannot start, a step that fails each time. Otherwise the process is replaced.
-void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
-  const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
-  because(draft, sentence);
+void fail_subject(Draft& draft, const std::string& cause, CauseKind kind) {
+  const LastFailure failure = {.member = subject(draft).id, .who = name_of(subject(draft)), .cause = cause};
+  because(draft, sentence_of(failure));
   const bool was_in_generation = is_in_generation(subject(draft)) || draft.state.policy.all_start_together;
   const bool was_training = subject(draft).stage == Stage::training;
   const bool was_starting = subject(draft).stage == Stage::starting;
@@ -109,13 +109,14 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   const bool is_of_the_newest = draft.state.phase == RunPhase::running;
   subject(draft).failure =
       Failure{.cause = cause,
+              .kind = kind,
               .detected = draft.now,
               .generation = is_of_the_newest ? draft.state.generation : draft.state.next_generation,
               .step = draft.event.step,
-              .is_explained = is_explained,
               .first_successor = was_starting ? draft.state.next_member : -1};
   if (!is_subject_gone(draft)) act(draft, {.kind = ActionKind::kill_process, .member = subject(draft).id});
   // Asked first, since record_failure() takes the failure from the member.
+  const bool is_explained = kind != CauseKind::unknown;
   const bool is_the_start_to_blame = is_explained && blames_the_start(draft);
   if (is_explained) record_failure(draft, subject(draft));
   if (is_ending(draft)) return;
@@ -129,19 +130,20 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   if (was_in_generation) draft.state.failed_generation = draft.state.generation;
 
   if (draft.event.is_unrecoverable && !others_go_on) {
-    return end_run(draft, kExitUnrecoverable, sentence, "a new process would fail in the same way, so the run ends");
+    return end_run(draft, {.exit_code = kExitUnrecoverable, .failure = failure},
+                   "a new process would fail in the same way, so the run ends");
   }
-  if (is_the_start_to_blame) return give_up_starting(draft, sentence);
+  if (is_the_start_to_blame) return give_up_starting(draft, failure);
   const bool is_of_the_device = draft.event.kind == EventKind::device_failed;
   if (was_training && !others_go_on && !is_of_the_device && blames_the_step(draft)) {
     const std::string reason = fmt::format("gave up at step {}, which failed {} times in different processes",
                                            draft.event.step, draft.state.failures_of_step);
-    return end_run(draft, kExitGaveUp, with_last_failure(reason, sentence), reason);
+    return end_run(draft, {.exit_code = kExitGaveUp, .reason = reason, .failure = failure}, reason);
   }
 
   if (was_in_generation) lose_generation(draft);
-  if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
-  replace_lost(draft, {.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
+  if (draft.state.is_stop_requested) return go_on_stopping(draft, failure);
+  replace_lost(draft, {.failure = failure, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
 }
 
 // Before any process was ready, nothing shows that the program can start at all. An exception, an exit code or a crash
@@ -166,11 +168,11 @@ bool blames_the_start(Draft& draft) {
       });
 }
 
-void give_up_starting(Draft& draft, const std::string& failure) {
+void give_up_starting(Draft& draft, const LastFailure& failure) {
   const std::string reason =
       fmt::format("gave up: no process has got ready, and {} starts failed in the same way, one after the other",
                   draft.state.policy.failures_of_a_start);
-  end_run(draft, kExitGaveUp, with_last_failure(reason, failure), reason);
+  end_run(draft, {.exit_code = kExitGaveUp, .reason = reason, .failure = failure, .is_of_starts = true}, reason);
 }
 
 void lose_generation(Draft& draft) {
@@ -184,10 +186,10 @@ void lose_generation(Draft& draft) {
   dismiss_those_in(draft, {Stage::training, Stage::waiting});
 }
 
-void go_on_stopping(Draft& draft, const std::string& sentence) {
+void go_on_stopping(Draft& draft, const LastFailure& failure) {
   if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
   const std::string reason = "stopped as asked, but not in order";
-  end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
+  end_run(draft, {.exit_code = kExitStopped, .reason = reason, .failure = failure}, reason);
 }
 
 void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::milliseconds pause) {
@@ -216,11 +218,6 @@ void start_what_is_missing(Draft& draft, std::optional<int> slot, std::chrono::m
 
 void cancel_generation(Draft& draft) {
   act(draft, {.kind = ActionKind::cancel_generation, .generation = draft.state.generation});
-}
-
-// IncidentStory finds the cause by the words in between (kBeforeTheCause), so both have to change together.
-std::string with_last_failure(const std::string& sentence, const std::string& failure) {
-  return fmt::format("{}; the last failure was {}", sentence, failure);
 }
 
 void count_restart(Draft& draft, RestartHistory& history, bool is_a_further_loss) {

@@ -26,9 +26,9 @@ bool waits_for_more(const Draft& draft) {
 
 // Gathering has no members left: they were dismissed, or have finished.
 void on_nobody_left(Draft& draft) {
-  if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, stopped());
+  if (draft.state.is_stop_requested) return end_run(draft, {.exit_code = kExitStopped, .reason = stopped()});
   if (draft.state.finished > 0) return begin_to_finish(draft);
-  end_run(draft, kExitGaveUp, "gave up: no replica is left");
+  end_run(draft, {.exit_code = kExitGaveUp, .reason = "gave up: no replica is left"});
 }
 
 // Counts as a restart: members that leave each generation without a failure would otherwise do so without end.
@@ -39,9 +39,10 @@ bool is_allowed_unexplained(Draft& draft) {
     draft.state.is_end_unexplained = false;
     return true;
   }
-  end_run(draft, kExitGaveUp,
-          fmt::format("{}; the last time, replicas left generation {} although none of them had failed",
-                      budget_spent(options), draft.state.generation));
+  end_run(draft,
+          {.exit_code = kExitGaveUp,
+           .reason = fmt::format("{}; the last time, replicas left generation {} although none of them had failed",
+                                 budget_spent(options), draft.state.generation)});
   return false;
 }
 
@@ -129,13 +130,9 @@ bool is_ending(const Draft& draft) {
   return draft.state.phase == RunPhase::finishing || draft.state.phase == RunPhase::ending;
 }
 
-// `reason` replaces the sentence in the decision's reason, where a failure at its end would be told twice.
-void end_run(Draft& draft, int exit_code, const std::string& sentence, const std::string& reason) {
-  because(draft, reason.empty() ? sentence : reason);
-  const bool is_unexplained = draft.subject && subject(draft).failure && !subject(draft).failure->is_explained &&
-                              sentence.ends_with(subject(draft).failure->cause);
-  draft.state.verdict = {
-      .exit_code = exit_code, .sentence = sentence, .unexplained = is_unexplained ? subject(draft).id : -1};
+void end_run(Draft& draft, Verdict verdict, const std::string& clause) {
+  because(draft, clause.empty() ? sentence_of(verdict) : clause);
+  draft.state.verdict = std::move(verdict);
   if (draft.state.phase == RunPhase::running) cancel_generation(draft);
   draft.state.phase = RunPhase::ending;
   draft.state.pending_starts.clear();
@@ -153,24 +150,25 @@ void end_run(Draft& draft, int exit_code, const std::string& sentence, const std
 void conclude_if_all_are_gone(Draft& draft) {
   if (draft.state.phase == RunPhase::ending && !is_anyone_left(draft)) {
     because(draft, "all processes are gone");
-    return finish_run(draft, draft.state.verdict->exit_code, draft.state.verdict->sentence);
+    return finish_run(draft, *draft.state.verdict);
   }
   if (draft.state.phase == RunPhase::finishing && !is_anyone_left(draft)) {
     because(draft, "all processes are gone");
-    return finish_run(draft, kExitFinished, "finished");
+    return finish_run(draft, {.exit_code = kExitFinished, .reason = "finished"});
   }
   const bool is_stopping = draft.state.is_stop_requested && !is_ending(draft) && draft.state.phase != RunPhase::over;
-  if (is_stopping && !is_anyone_left(draft)) return finish_run(draft, kExitStopped, stopped());
+  if (is_stopping && !is_anyone_left(draft)) return finish_run(draft, {.exit_code = kExitStopped, .reason = stopped()});
 }
 
 // Failures without an exit status are recorded now, with what is known about them.
-void finish_run(Draft& draft, int exit_code, const std::string& sentence) {
+void finish_run(Draft& draft, const Verdict& verdict) {
+  draft.state.verdict = verdict;
   draft.state.phase = RunPhase::over;
   draft.state.give_up_at.reset();
   for (Member& member : draft.state.members) {
     if (member.failure) record_failure(draft, member);
   }
-  act(draft, {.kind = ActionKind::finish, .exit_code = exit_code, .text = sentence});
+  act(draft, {.kind = ActionKind::finish, .exit_code = verdict.exit_code, .text = sentence_of(verdict)});
 }
 
 std::string stopped() {
@@ -207,6 +205,7 @@ void record_failure(Draft& draft, Member& member) {
               .rank = member.rank,
               .step = failure.step,
               .text = failure.cause,
+              .cause_kind = failure.kind,
               .moment = failure.detected});
 }
 

@@ -78,7 +78,8 @@ void go_on_elsewhere(Draft& draft, const std::string& sentence, bool is_a_furthe
   const RecoveryOptions& options = draft.state.policy.recovery;
   if (!allows_restart(options, draft.state.history, draft.now)) {
     const std::string reason = budget_spent(options);
-    return end_run(draft, kExitGaveUp, with_last_failure(reason, sentence), reason);
+    return end_run(draft, {.exit_code = kExitGaveUp, .reason = reason, .failure = LastFailure{.cause = sentence}},
+                   reason);
   }
   count_restart(draft, draft.state.history, is_a_further_loss);
   try_slots_if_no_other_is_left(draft);
@@ -168,7 +169,7 @@ void on_host_lost(Draft& draft) {
     draft.state.failed_generation = draft.state.generation;
     lose_generation(draft);
   }
-  if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
+  if (draft.state.is_stop_requested) return go_on_stopping(draft, {.cause = sentence});
   if (was_any_in_generation) return go_on_elsewhere(draft, sentence, is_a_further_loss);
   // The run has not begun, so the host gets the time to join once more.
   if (draft.state.generation < 0) {
@@ -279,7 +280,7 @@ void on_hosts_cut(Draft& draft) {
   // Its members are all dismissed below, so no state of theirs counts.
   if (!draft.state.policy.keep_survivors) part_hosts(draft);
   lose_generation(draft);
-  if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
+  if (draft.state.is_stop_requested) return go_on_stopping(draft, {.cause = sentence});
   if (!is_trial) return go_on_elsewhere(draft, sentence, false);
   start_what_is_missing(draft, free_slot(draft.state, draft.now), {});
   open_if_possible(draft);
@@ -315,10 +316,10 @@ void on_hosts_missing(Draft& draft) {
   for (const int host : missing_at_the_start(draft)) {
     names += fmt::format("{}host {}", names.empty() ? "" : ", ", host);
   }
-  end_run(draft, kExitGaveUp,
-          fmt::format("gave up: {} did not join within {}; start the same command on each host, or give them more time "
-                      "with --join-timeout",
-                      names, seconds(draft.state.policy.join_timeout)));
+  end_run(draft, {.exit_code = kExitGaveUp,
+                  .reason = fmt::format("gave up: {} did not join within {}; start the same command on each host, or "
+                                        "give them more time with --join-timeout",
+                                        names, seconds(draft.state.policy.join_timeout))});
 }
 
 }  // namespace holdfast::recovery

@@ -24,14 +24,14 @@ bool nobody_is_left_to_finish(const Draft& draft) {
 void explain_failure(Draft& draft, const std::string& how) {
   draft.is_of_a_failure = true;
   Failure& failure = *subject(draft).failure;
-  if (draft.state.verdict && draft.state.verdict->unexplained == subject(draft).id) {
-    std::string& sentence = draft.state.verdict->sentence;
-    sentence.replace(sentence.size() - failure.cause.size(), failure.cause.size(), how);
-    draft.state.verdict->unexplained = -1;
-  }
+  const bool is_the_last =
+      draft.state.verdict && draft.state.verdict->failure && draft.state.verdict->failure->member == subject(draft).id;
+  if (is_the_last) draft.state.verdict->failure->cause = how;
   failure.cause = how;
-  failure.is_explained = true;
-  if (blames_the_start(draft)) give_up_starting(draft, fmt::format("{}: {}", name_of(subject(draft)), how));
+  failure.kind = CauseKind::exit_status;
+  if (blames_the_start(draft)) {
+    give_up_starting(draft, {.member = subject(draft).id, .who = name_of(subject(draft)), .cause = how});
+  }
 }
 
 // Exit codes 0 and 75 are orderly only after a request to stop, or once the member has finished.
@@ -118,12 +118,11 @@ void on_slow(Draft& draft) {
   }
   slot.slow_replaced_at = draft.now;
   because(draft, "a spare takes its place");
-  fail_subject(draft, fmt::format("was slow: {}", draft.event.what), true);
+  fail_subject(draft, fmt::format("was slow: {}", draft.event.what));
 }
 
 void on_finished(Draft& draft) {
-  if (is_newcomer(subject(draft)))
-    return fail_subject(draft, "says that it has finished, but was in no generation", true);
+  if (is_newcomer(subject(draft))) return fail_subject(draft, "says that it has finished, but was in no generation");
   because(draft, "{} has finished", name_of(subject(draft)));
   if (was_killed(subject(draft)) || subject(draft).stage == Stage::unreachable)
     return because(draft, "but that comes too late");
@@ -144,13 +143,13 @@ void begin_to_finish(Draft& draft) {
   draft.state.give_up_at = draft.now + time_to_leave(draft);
 }
 
-void on_failure(Draft& draft, const std::string& cause, bool is_explained) {
+void on_failure(Draft& draft, const std::string& cause, CauseKind kind) {
   // After its run has finished, the program goes on, perhaps with a second run without a watchdog.
   if (subject(draft).stage == Stage::finished && draft.event.is_unrecoverable &&
       draft.state.phase != RunPhase::ending) {
     draft.is_of_a_failure = true;
-    const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
-    return end_run(draft, kExitUnrecoverable, sentence, sentence);
+    return end_run(draft, {.exit_code = kExitUnrecoverable,
+                           .failure = LastFailure{subject(draft).id, name_of(subject(draft)), cause}});
   }
   if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
       subject(draft).stage == Stage::unreachable) {
@@ -159,26 +158,27 @@ void on_failure(Draft& draft, const std::string& cause, bool is_explained) {
   }
   if (subject(draft).stage == Stage::failed)
     return because(draft, "{} has already failed: {}", name_of(subject(draft)), cause);
-  fail_subject(draft, cause, is_explained);
+  fail_subject(draft, cause, kind);
 }
 
 void on_died(Draft& draft) {
   if (draft.state.phase == RunPhase::ending) return because(draft, "{} died, as intended", name_of(subject(draft)));
-  on_failure(draft, "died without a report", false);
+  on_failure(draft, "died without a report", CauseKind::unknown);
 }
 
 void on_start_failed(Draft& draft) {
-  on_failure(draft, fmt::format("cannot be started: {}", draft.event.what), true);
+  on_failure(draft, fmt::format("cannot be started: {}", draft.event.what), CauseKind::reported);
   remove_subject(draft);
 }
 
 void on_exited(Draft& draft) {
   const std::string how = describe_exit(draft.event);
   const bool is_expected = is_expected_exit(draft);
-  const bool is_explanation = is_expected && subject(draft).failure && !subject(draft).failure->is_explained;
+  const bool is_explanation =
+      is_expected && subject(draft).failure && subject(draft).failure->kind == CauseKind::unknown;
   because(draft, "{} is gone{}", name_of(subject(draft)), is_explanation ? ": " + how : "");
   if (is_explanation) explain_failure(draft, how);
-  if (!is_expected) fail_subject(draft, how, true);
+  if (!is_expected) fail_subject(draft, how, CauseKind::exit_status);
   remove_subject(draft);
 }
 

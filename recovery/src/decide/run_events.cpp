@@ -89,16 +89,22 @@ void on_patience_lost(Draft& draft) {
   // The kernel may hold a killed process in a system call for minutes. Nobody can end it then, so the run waits no
   // longer.
   if (draft.state.phase == RunPhase::ending) {
-    return finish_run(draft, kExitGaveUp,
-                      fmt::format("gave up: {} did not end within {} of SIGKILL; before that: {}", remaining,
-                                  seconds(draft.state.policy.restart.kill_timeout), draft.state.verdict->sentence));
+    const Verdict& before = *draft.state.verdict;
+    const std::string reason = fmt::format("gave up: {} did not end within {} of SIGKILL", remaining,
+                                           seconds(draft.state.policy.restart.kill_timeout));
+    return finish_run(
+        draft, {.exit_code = kExitGaveUp,
+                .reason = before.reason.empty() ? reason : fmt::format("{}; before that: {}", reason, before.reason),
+                .failure = before.failure});
   }
   // Their work is done. That a process does not exit by itself takes nothing from the result.
-  if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
+  if (draft.state.phase == RunPhase::finishing)
+    return end_run(draft, {.exit_code = kExitFinished, .reason = "finished"});
   if (!draft.state.is_stop_requested)
-    return end_run(draft, kExitGaveUp, fmt::format("gave up: {} cannot be killed", remaining));
-  end_run(draft, kExitStopped,
-          fmt::format("stopped as asked, but {} had to be killed after {}", remaining, seconds(time_to_leave(draft))));
+    return end_run(draft, {.exit_code = kExitGaveUp, .reason = fmt::format("gave up: {} cannot be killed", remaining)});
+  end_run(draft, {.exit_code = kExitStopped,
+                  .reason = fmt::format("stopped as asked, but {} had to be killed after {}", remaining,
+                                        seconds(time_to_leave(draft)))});
 }
 
 }  // namespace
@@ -138,20 +144,23 @@ void on_progressed(Draft& draft) {
 void on_stop_requested(Draft& draft) {
   because(draft, "received {}", signal_name(draft.event.signal));
   // All work is done, so nothing has to be saved before the rest is ended.
-  if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
+  if (draft.state.phase == RunPhase::finishing)
+    return end_run(draft, {.exit_code = kExitFinished, .reason = "finished"});
   if (draft.state.phase == RunPhase::ending) return because(draft, "the run ends as soon as all processes are gone");
   if (draft.state.is_stop_requested && draft.now - draft.state.stop_requested_at < kSameWish) {
     return because(draft, "it follows the first signal within {}, so it counts as the same request",
                    seconds(kSameWish));
   }
-  if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, "stopped at once by a second signal");
+  if (draft.state.is_stop_requested) {
+    return end_run(draft, {.exit_code = kExitStopped, .reason = "stopped at once by a second signal"});
+  }
   draft.state.is_stop_requested = true;
   draft.state.stop_requested_at = draft.now;
   draft.state.pending_starts.clear();
   draft.state.hosts_awaited_until.reset();
   if (draft.state.phase == RunPhase::idle || !has_any(draft.state, is_in_generation)) {
     because(draft, "no replica has anything to save");
-    return end_run(draft, kExitStopped, stopped());
+    return end_run(draft, {.exit_code = kExitStopped, .reason = stopped()});
   }
   because(draft, "replicas have {} to save and leave", seconds(time_to_leave(draft)));
   // Newcomers have no state that could be saved.
@@ -217,7 +226,7 @@ void on_slot_lost(Draft& draft) {
 // No replica gets time to save: its savepoint would be taken for one of the other run.
 void on_directory_lost(Draft& draft) {
   if (draft.state.phase == RunPhase::ending) return because(draft, "{}; the run is already ending", draft.event.what);
-  end_run(draft, kExitUnrecoverable, draft.event.what);
+  end_run(draft, {.exit_code = kExitUnrecoverable, .reason = draft.event.what});
 }
 
 void on_timer(Draft& draft) {

@@ -31,7 +31,7 @@ void take(Draft& draft) {
     case EventKind::device_failed:
     case EventKind::hang_detected:
       // The event itself says what is wrong with its member.
-      return on_failure(draft, draft.event.what, true);
+      return on_failure(draft, draft.event.what, CauseKind::reported);
     case EventKind::died:
       return on_died(draft);
     case EventKind::exited:

@@ -33,12 +33,19 @@ namespace holdfast::recovery {
 // unreachable: its host is lost, and nobody knows what it does. It is able again if it lives when the host is back.
 enum class Stage { starting, ready, training, waiting, finished, leaving, failed, unreachable };
 
+// What a failure's cause says.
+enum class CauseKind {
+  reported,     // what the process or its host said, or what the watchdog saw
+  unknown,      // that it died; the exit status will name the cause
+  exit_status,  // how the process ended
+};
+
 struct Failure {
   std::string cause{};
+  CauseKind kind = CauseKind::reported;
   Moment detected{};
-  int generation = 0;        // the one that it ended, or that the member was started for
-  std::int64_t step = -1;    // -1: not in a step
-  bool is_explained = true;  // false: the exit status will name the cause
+  int generation = 0;      // the one that it ended, or that the member was started for
+  std::int64_t step = -1;  // -1: not in a step
   // The id of the next process to start; -1: the failed member had already been ready.
   int first_successor = -1;
 };
@@ -78,10 +85,20 @@ struct HostsCut {
 
 enum class RunPhase { idle, gathering, running, finishing, ending, over };
 
+// The failure after which a run ends.
+struct LastFailure {
+  int member = -1;    // -1: of a host, or of several members
+  std::string who{};  // the member as name_of() called it; empty: the cause says it
+  std::string cause{};
+};
+
+// How a run ends. It is kept in parts: an exit status may still replace the cause, and IncidentStory tells the parts in
+// another order. sentence_of() makes the sentence of it.
 struct Verdict {
   int exit_code = 0;
-  std::string sentence{};
-  int unexplained = -1;  // the member whose exit status will replace the cause at the end of the sentence; -1: none
+  std::string reason{};  // empty: the failure is the reason
+  std::optional<LastFailure> failure{};
+  bool is_of_starts = false;  // no process has got ready, and all starts failed as the last one
 };
 
 struct SupervisorPolicy {
@@ -228,7 +245,7 @@ enum class ActionKind {
   ask_to_regroup,     // ask all members of the generation to leave it at their next step boundary
   ask_to_stop,        // ask all members of the generation to save and leave
   set_timer,          // moment: replaces the timer that was set before
-  record_failure,     // member, rank, generation, text (the cause), moment (when detected), step
+  record_failure,     // member, rank, generation, text (the cause), cause_kind, moment (when detected), step
   finish,             // exit_code, text (the sentence)
 };
 
@@ -244,6 +261,7 @@ struct Action {
   std::int64_t step = -1;
   int exit_code = 0;
   std::string text{};
+  CauseKind cause_kind = CauseKind::reported;
   Moment moment{};
 };
 

@@ -66,6 +66,20 @@ std::string describe_exit(const Event& event) {
   return fmt::format("exited with code {}", event.exit_code);
 }
 
+std::string sentence_of(const LastFailure& failure) {
+  return failure.who.empty() ? failure.cause : fmt::format("{}: {}", failure.who, failure.cause);
+}
+
+std::string sentence_of(const Verdict& verdict) {
+  if (!verdict.failure) return verdict.reason;
+  const std::string failure = sentence_of(*verdict.failure);
+  return verdict.reason.empty() ? failure : with_last_failure(verdict.reason, failure);
+}
+
+std::string with_last_failure(const std::string& reason, const std::string& failure) {
+  return fmt::format("{}; the last failure was {}", reason, failure);
+}
+
 std::string_view to_string(EventKind kind) {
   return kEventNames.at(static_cast<std::size_t>(kind));
 }

@@ -20,7 +20,12 @@ std::string signal_name(int signal);
 std::string name_of(const Member& member);
 // "process 4 (replica 1)": a process that cannot be killed may have had a rank that another one has now.
 std::string full_name_of(const Member& member);
-// Such as "killed by signal 9 (SIGKILL)" or "exited with code 3". IncidentStory knows these by their first words.
+// Such as "killed by signal 9 (SIGKILL)" or "exited with code 3".
 std::string describe_exit(const Event& event);
+// "replica 1: killed by signal 9 (SIGKILL)".
+std::string sentence_of(const LastFailure& failure);
+// Its reason, and the failure after it.
+std::string sentence_of(const Verdict& verdict);
+std::string with_last_failure(const std::string& reason, const std::string& failure);
 
 }  // namespace holdfast::recovery

@@ -76,7 +76,7 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
   }
 
   void refuse_peer(const AgentConnection& peer, const std::string& why) const {
-    if (handlers.on_refused) handlers.on_refused(fmt::format("{} was refused: {}", peer.peer(), why));
+    if (handlers.on_refused) handlers.on_refused(peer.peer(), why);
   }
 };
 

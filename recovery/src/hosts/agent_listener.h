@@ -31,7 +31,7 @@ class AgentListener {
     // The connection is open, and has no handlers yet.
     std::function<void(const Introduction&, const std::shared_ptr<AgentConnection>&)> on_agent{};
     // A connection came to nothing. A stranger can cause many of these.
-    std::function<void(const std::string& what)> on_refused{};
+    std::function<void(const std::string& peer, const std::string& why)> on_refused{};
   };
 
   // Listens on `port` of all addresses of this host; 0: on a free port. `ours` is the introduction that the head would

@@ -17,11 +17,6 @@
 namespace holdfast::recovery {
 namespace {
 
-// Words of the supervisor's sentences (decide/failures.cpp), which end with the cause.
-constexpr std::string_view kBeforeTheCause = "; the last failure was ";
-// This sentence counts the failed starts itself.
-constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
-
 // `finished` is one of them: a process that was in no generation cannot have finished, so it has failed.
 bool is_noticed_by(EventKind kind) {
   return kind == EventKind::died || kind == EventKind::exited || kind == EventKind::failure_reported ||
@@ -36,11 +31,6 @@ const Action* find_action(const Decision& decision, ActionKind kind, int member 
   return found == decision.actions.end() ? nullptr : &*found;
 }
 
-// The end of a process is a predicate of its own. Other causes are what the process reported.
-bool is_end(const std::string& cause) {
-  return cause.starts_with("killed by signal") || cause.starts_with("exited with code");
-}
-
 std::string times(std::size_t count) {
   if (count == 2) return "twice";
   return count == 3 ? "three times" : fmt::format("{} times", count);
@@ -48,26 +38,6 @@ std::string times(std::size_t count) {
 
 std::string at_step(std::int64_t step) {
   return step < 0 ? "" : fmt::format(" in step {}", step);
-}
-
-// "was killed by signal 9 (SIGKILL) in step 40": what happened to a replica, as a predicate.
-std::string what_happened(EventKind kind, const std::string& cause, bool are_several, std::int64_t step) {
-  const std::string was = are_several ? "were " : "was ";
-  if (cause.empty()) return "died" + at_step(step);
-  if (cause.starts_with("killed by signal")) return was + cause + at_step(step);
-  if (is_end(cause)) return cause + at_step(step);
-  if (kind == EventKind::start_failed) return cause;
-  if (kind == EventKind::slow) return was + cause.substr(cause.find("slow"));
-  if (kind == EventKind::hang_detected) return fmt::format("hung{}: {}", at_step(step), cause);
-  if (kind == EventKind::device_failed) return fmt::format("lost its device{}: {}", at_step(step), cause);
-  return fmt::format("failed{}: {}", at_step(step), cause);
-}
-
-// The part of the sentence before the cause. Empty if that adds nothing to the cause and its count.
-std::string why_given_up(const std::string& sentence) {
-  if (sentence.starts_with(kNobodyGotReady)) return "";
-  const std::size_t end = sentence.find(kBeforeTheCause);
-  return end == std::string::npos ? "" : sentence.substr(0, end);
 }
 
 }  // namespace
@@ -80,6 +50,7 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
                       std::any_of(decision.state.members.begin(), decision.state.members.end(), is_starting);
   // First the failure, then what follows from it.
   note_failure(event, rank, decision, now);
+  if (Loss* loss = event.kind == EventKind::exited ? find_loss(event.member) : nullptr) loss->signal = event.signal;
   settle_causes(decision);
   note_slots(event, decision);
   note_generation(decision, now);
@@ -104,14 +75,17 @@ void IncidentStory::note_failure(const Event& event, int rank, const Decision& d
   Incident& incident = incidents_.back();
   incident.step = std::max(incident.step, event.step);
   incident.losses.push_back(
-      {.member = event.member, .rank = rank, .kind = event.kind, .is_thrown = event.is_thrown, .cause = {}});
+      {.member = event.member, .rank = rank, .kind = event.kind, .is_thrown = event.is_thrown, .what = event.what});
 }
 
 // The cause of a death is recorded later than the death, when the kernel has confirmed the exit.
 void IncidentStory::settle_causes(const Decision& decision) {
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::record_failure) continue;
-    if (Loss* loss = find_loss(action.member)) loss->cause = action.text;
+    Loss* loss = find_loss(action.member);
+    if (loss == nullptr) continue;
+    loss->cause = action.text;
+    loss->cause_kind = action.cause_kind;
   }
 }
 
@@ -180,24 +154,24 @@ std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
   return lines;
 }
 
-std::vector<IncidentStory::Line> IncidentStory::end(int exit_code, const std::string& sentence) {
+std::vector<IncidentStory::Line> IncidentStory::end(const Verdict& verdict) {
   std::vector<Line> lines;
-  const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
+  const Loss* last = loss_that_ends_the_run(verdict);
   for (Incident& incident : incidents_) {
     // The run's last sentence tells this incident.
     const bool is_of_the_end =
         last != nullptr && std::all_of(incident.losses.begin(), incident.losses.end(),
                                        [&](const Loss& loss) { return loss.cause == last->cause; });
     if (std::exchange(incident.is_told, true) || is_of_the_end) continue;
-    const std::string then = exit_code == kExitFinished ? "; the run has finished all the same" : "";
+    const std::string then = verdict.exit_code == kExitFinished ? "; the run has finished all the same" : "";
     lines.push_back({LogLevel::warning, describe(incident) + then});
   }
   return lines;
 }
 
-std::string IncidentStory::last_sentence(int exit_code, const std::string& sentence) const {
-  const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
-  if (last == nullptr) return sentence;
+std::string IncidentStory::last_sentence(const Verdict& verdict) const {
+  const Loss* last = loss_that_ends_the_run(verdict);
+  if (last == nullptr) return sentence_of(verdict);
   // How often the cause struck: starts that failed with it count by rank, and generations that ended with it.
   std::map<int, std::size_t> of_rank;
   std::size_t count = 0;
@@ -218,25 +192,48 @@ std::string IncidentStory::last_sentence(int exit_code, const std::string& sente
   }
   const bool is_told = last->kind == EventKind::failure_reported;
   const std::string who = describe_ranks(ranks);
-  const std::string why = why_given_up(sentence);
+  // The number of starts that failed is told below.
+  const std::string why = verdict.is_of_starts ? "" : verdict.reason;
   std::string remark;
   if (is_told) remark = (last->is_thrown ? "thrown by the training function in " : "in ") + who;
   // The reason to give up contains the count.
   if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
   if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
   const std::string text =
-      is_told ? last->cause : fmt::format("{} {}", who, what_happened(last->kind, last->cause, ranks.size() > 1, step));
+      is_told ? last->cause : fmt::format("{} {}", who, what_happened(*last, ranks.size() > 1, step));
   return fmt::format("training ended: {}{}", text, remark.empty() ? "" : fmt::format(" ({})", remark));
 }
 
-// The newest loss with whose cause the sentence ends; null if the sentence is about something else.
-const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) const {
-  for (auto incident = incidents_.rbegin(); incident != incidents_.rend(); ++incident) {
-    for (const Loss& loss : incident->losses) {
-      if (!loss.cause.empty() && sentence.ends_with(": " + loss.cause)) return &loss;
+// Null if no failure ends the run, or one that is not of a process.
+const IncidentStory::Loss* IncidentStory::loss_that_ends_the_run(const Verdict& verdict) const {
+  const bool is_orderly = verdict.exit_code == kExitFinished || verdict.exit_code == kExitStopped;
+  if (is_orderly || !verdict.failure) return nullptr;
+  for (const Incident& incident : incidents_) {
+    for (const Loss& loss : incident.losses) {
+      if (loss.member == verdict.failure->member && !loss.cause.empty()) return &loss;
     }
   }
   return nullptr;
+}
+
+// "was killed by signal 9 (SIGKILL) in step 40": what happened to a replica, as a predicate.
+std::string IncidentStory::what_happened(const Loss& loss, bool are_several, std::int64_t step) {
+  const std::string was = are_several ? "were " : "was ";
+  if (loss.cause.empty()) return "died" + at_step(step);
+  // "killed by" needs a verb before it, "exited with" is one.
+  if (loss.cause_kind == CauseKind::exit_status) return (loss.signal != 0 ? was : "") + loss.cause + at_step(step);
+  switch (loss.kind) {
+    case EventKind::start_failed:
+      return loss.cause;
+    case EventKind::slow:
+      return fmt::format("{}slow: {}", was, loss.what);
+    case EventKind::hang_detected:
+      return fmt::format("hung{}: {}", at_step(step), loss.cause);
+    case EventKind::device_failed:
+      return fmt::format("lost its device{}: {}", at_step(step), loss.cause);
+    default:
+      return fmt::format("failed{}: {}", at_step(step), loss.cause);
+  }
 }
 
 // One cause often takes several replicas, and one clause for each would hide that.
@@ -257,7 +254,7 @@ std::string IncidentStory::describe(const Incident& incident) const {
     const std::string who = incident.is_of_a_newcomer
                                 ? fmt::format("a process that was to become replica {}", loss->rank)
                                 : describe_ranks(ranks);
-    const std::string what = what_happened(loss->kind, loss->cause, ranks.size() > 1, incident.step);
+    const std::string what = what_happened(*loss, ranks.size() > 1, incident.step);
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", who, what);
   }
   for (const std::string& remark : incident.remarks) text += "; " + remark;

@@ -37,10 +37,10 @@ class IncidentStory {
   std::vector<Line> take(const Event& event, int rank, const Decision& decision, Moment now);
   // The lines of incidents that are complete, or have waited for kPatience.
   std::vector<Line> look(Moment now);
-  // The lines of incidents that are not told yet when the run ends, without the one that `sentence` tells.
-  std::vector<Line> end(int exit_code, const std::string& sentence);
+  // The lines of incidents that are not told yet when the run ends, without the one that its last sentence tells.
+  std::vector<Line> end(const Verdict& verdict);
   // The run's last sentence for the user. It begins with the cause, since that is what the user can change.
-  std::string last_sentence(int exit_code, const std::string& sentence) const;
+  std::string last_sentence(const Verdict& verdict) const;
 
  private:
   struct Loss {
@@ -48,7 +48,10 @@ class IncidentStory {
     int rank = 0;
     EventKind kind{};  // of the event by which it was noticed
     bool is_thrown = false;
-    std::string cause{};  // empty: not known yet
+    std::string what{};      // of the event
+    std::string cause{};     // empty: not known yet
+    CauseKind cause_kind{};  // of a known cause
+    int signal = 0;          // that ended the process; 0: none, or it has not ended
   };
 
   struct Incident {
@@ -71,7 +74,8 @@ class IncidentStory {
   void note_generation(const Decision& decision, Moment now);
   void note_progress(const Event& event, Moment now);
   Loss* find_loss(int member);
-  const Loss* loss_of(const std::string& sentence) const;
+  const Loss* loss_that_ends_the_run(const Verdict& verdict) const;
+  static std::string what_happened(const Loss& loss, bool are_several, std::int64_t step);
   std::string describe(const Incident& incident) const;
   std::string describe_outcome(const Incident& incident) const;
   std::string describe_ranks(const std::set<int>& ranks) const;

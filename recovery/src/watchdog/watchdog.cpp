@@ -277,8 +277,8 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::finish) continue;
-    write_to_log(story_.end(action.exit_code, action.text));
-    outcome_.sentence = story_.last_sentence(action.exit_code, action.text);
+    write_to_log(story_.end(*decision.state.verdict));
+    outcome_.sentence = story_.last_sentence(*decision.state.verdict);
   }
 }
 

@@ -46,7 +46,8 @@ class Listener : public ::testing::Test {
                                hosts.push_back(theirs.host);
                                agents.push_back(connection);
                              },
-                         .on_refused = [this](const std::string& what) { refused.push_back(what); }});
+                         .on_refused = [this](const std::string& peer,
+                                              const std::string& why) { refused.push_back(peer + ": " + why); }});
   }
 
   std::unique_ptr<Dialed> dial(const Introduction& introduction, const Secret& secret = secret_of(1),

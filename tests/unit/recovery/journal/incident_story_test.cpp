@@ -51,8 +51,8 @@ class Told {
     add(story_.take(event, rank, decision, now));
     for (const Action& action : decision.actions) {
       if (action.kind != ActionKind::finish) continue;
-      add(story_.end(action.exit_code, action.text));
-      sentence = story_.last_sentence(action.exit_code, action.text);
+      add(story_.end(*state_.verdict));
+      sentence = story_.last_sentence(*state_.verdict);
     }
   }
   void looked_at(Moment::duration at) { add(story_.look(Moment{} + at)); }
@@ -245,6 +245,40 @@ TEST(IncidentStory, NamesTheSignalThatEndsARun) {
             "restarts within 600.0 s, the limit of max_restarts and restart_window)");
 }
 
+// The parts of a sentence were found by its words, and a program may say the same words.
+TEST(IncidentStory, IsNotMisledByTheWordsOfACause) {
+  Told told({.recovery = {.max_restarts = 0}, .replicas = 1});
+  told.all_get_ready();
+
+  told.happens(2s, {.kind = EventKind::failure_reported,
+                    .member = 0,
+                    .what = "killed by signal: x; the last failure was slow",
+                    .is_thrown = true,
+                    .step = 7});
+  told.happens(2s, left(0));
+
+  EXPECT_THAT(told.lines, IsEmpty());
+  EXPECT_EQ(told.sentence,
+            "training ended: killed by signal: x; the last failure was slow (thrown by the training function in "
+            "replica 0; gave up after 0 restarts within 600.0 s, the limit of max_restarts and restart_window)");
+}
+
+// That one of the others cannot be killed was missing in the last sentence.
+TEST(IncidentStory, SaysBothWhyARunEndsAndWhichProcessIsLeft) {
+  Told told({.recovery = {.max_restarts = 0}, .replicas = 2});
+  told.all_get_ready();
+
+  told.happens(9s, {.kind = EventKind::hang_detected, .member = 1, .what = "no progress for 9.0 s", .step = 7});
+  told.happens(9100ms, killed(1, 9, 7));
+  told.happens(100s, {.kind = EventKind::timer});
+
+  EXPECT_THAT(told.lines, IsEmpty());
+  EXPECT_EQ(told.sentence,
+            "training ended: replica 1 hung in step 7: no progress for 9.0 s (gave up: process 0 (replica 0) did not "
+            "end within 30.0 s of SIGKILL; before that: gave up after 0 restarts within 600.0 s, the limit of "
+            "max_restarts and restart_window)");
+}
+
 TEST(IncidentStory, TellsAnotherFailureBeforeTheOneThatEndsTheRun) {
   Told told({.replicas = 2});
   told.all_get_ready();
@@ -303,7 +337,7 @@ TEST(IncidentStory, UsesOnlyWordsThatUsersKnow) {
       state = decision.state;
       for (const Action& action : decision.actions) {
         if (action.kind != ActionKind::finish) continue;
-        const auto last = story.end(action.exit_code, action.text);
+        const auto last = story.end(*state.verdict);
         told.insert(told.end(), last.begin(), last.end());
       }
       for (const IncidentStory::Line& line : told) {

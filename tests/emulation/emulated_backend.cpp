@@ -84,7 +84,7 @@ class EmulatedBackend final : public compute::Backend {
     return compute::make_cuda_dropout(shape, draws_, nullptr);
   }
 
-  void set_draws(const compute::Draws& draws) override { draws_.set(draws); }
+  void set_draws(const compute::RandomKey& draws) override { draws_.set(draws); }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
   compute::ArrayKernels& array_kernels() override { return array_kernels_; }

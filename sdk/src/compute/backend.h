@@ -186,7 +186,7 @@ struct DropoutShape {
 
 // The random draws of a shard in a training step. Sample i of the shard is sample first_sample + i of the global batch,
 // and its mask depends on that number. So the mask does not depend on how batches are cut into shards.
-struct Draws {
+struct RandomKey {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_sample = 0;
@@ -224,7 +224,7 @@ class Backend {
   virtual std::string repeated_product_arithmetic() const { return {}; }
 
   // Sets the draws for the passes that follow.
-  virtual void set_draws(const Draws& draws) = 0;
+  virtual void set_draws(const RandomKey& draws) = 0;
 
   // Calls the parts, which queue work on this back end and its memory space, one after another. They must not wait,
   // allocate, make operations or set draws.

@@ -22,14 +22,14 @@ class DeviceDropout : public GpuTest {
     return random_values(1, static_cast<std::size_t>(shape.samples * shape.elements));
   }
 
-  Values on_host(const compute::DropoutShape& shape, const compute::Draws& draws) {
+  Values on_host(const compute::DropoutShape& shape, const compute::RandomKey& draws) {
     Values values = input_of(shape);
     host_->set_draws(draws);
     host_->dropout(shape)->forward(values.data(), values.data());
     return values;
   }
 
-  Values on_device(const compute::DropoutShape& shape, const compute::Draws& draws, std::size_t padding = 0) {
+  Values on_device(const compute::DropoutShape& shape, const compute::RandomKey& draws, std::size_t padding = 0) {
     const DeviceArray input = upload(input_of(shape), padding);
     const DeviceArray output = upload(Values(input.span().size(), 99), padding);
     backend().set_draws(draws);
@@ -39,7 +39,7 @@ class DeviceDropout : public GpuTest {
 };
 
 TEST_F(DeviceDropout, HasTheBitsOfTheHost) {
-  const compute::Draws draws = {.seed = 0x0123456789abcdef, .step = 1234567890123, .first_sample = 9876543210};
+  const compute::RandomKey draws = {.seed = 0x0123456789abcdef, .step = 1234567890123, .first_sample = 9876543210};
   for (compute::DropoutShape shape : kDropoutShapes) {
     shape.sequences_per_step = 1000;
     shape.sequence = 17;

@@ -176,7 +176,7 @@ class PretendedBackend final : public Backend {
     return wrapped<BatchedProductOnDevice>(on_host_->batched_product(shape));
   }
   // Repeated work uses the draws that are set when it runs.
-  void set_draws(const Draws& draws) override {
+  void set_draws(const RandomKey& draws) override {
     memory_.require_no_recording();
     on_host_->set_draws(draws);
   }

@@ -86,7 +86,7 @@ class CpuBackend : public Backend {
     return make_cpu_dropout(context_, shape, draws_);
   }
 
-  void set_draws(const Draws& draws) override { draws_ = draws; }
+  void set_draws(const RandomKey& draws) override { draws_ = draws; }
   // Nothing is recorded on CPUs, so nothing can stand in the way of it.
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return host_memory(); }
@@ -110,7 +110,7 @@ class CpuBackend : public Backend {
 
  private:
   CpuContext context_;
-  Draws draws_;
+  RandomKey draws_;
   CpuArrayKernels array_kernels_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 class CpuDropout : public DropoutOperation {
  public:
-  CpuDropout(const CpuContext& context, const DropoutShape& shape, const Draws& draws)
+  CpuDropout(const CpuContext& context, const DropoutShape& shape, const RandomKey& draws)
       : threads_(context.threads()), shape_(shape), draws_(draws) {}
 
   void forward(const float* input, float* output) override {
@@ -44,14 +44,14 @@ class CpuDropout : public DropoutOperation {
 
   const int threads_;
   const DropoutShape shape_;
-  const Draws& draws_;
-  Draws drawn_;  // those of the last forward pass
+  const RandomKey& draws_;
+  RandomKey drawn_;  // those of the last forward pass
 };
 
 }  // namespace
 
 std::unique_ptr<DropoutOperation> make_cpu_dropout(const CpuContext& context, const DropoutShape& shape,
-                                                   const Draws& draws) {
+                                                   const RandomKey& draws) {
   return std::make_unique<CpuDropout>(context, shape, draws);
 }
 

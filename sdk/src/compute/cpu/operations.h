@@ -24,6 +24,6 @@ std::unique_ptr<BatchNormalizationOperation> make_cpu_batch_normalization(const 
                                                                           Use use);
 // `draws` must outlive the operation. They are read at each forward pass.
 std::unique_ptr<DropoutOperation> make_cpu_dropout(const CpuContext& context, const DropoutShape& shape,
-                                                   const Draws& draws);
+                                                   const RandomKey& draws);
 
 }  // namespace holdfast::compute

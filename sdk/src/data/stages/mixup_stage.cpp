@@ -131,7 +131,7 @@ void MixingStage::describe(nlohmann::ordered_json& stages) const {
 MixupStage::MixupStage(std::shared_ptr<const Stage> before, float alpha)
     : MixingStage(std::move(before), "mixup", alpha) {}
 
-float MixupStage::mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const {
+float MixupStage::mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const {
   mix_rows(layouts().inputs, layouts().inputs.arrays().size(), own, other, draws.share);
   return draws.share;
 }
@@ -145,7 +145,7 @@ CutmixStage::CutmixStage(std::shared_ptr<const Stage> before, float alpha)
                                              inputs.size(), inputs[0].to_string()));
 }
 
-float CutmixStage::mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const {
+float CutmixStage::mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const {
   const Shape& shape = feature_shape();
   // The area is 1 - share of the picture, and sides have whole pixels.
   const float part = std::sqrt(1 - draws.share);

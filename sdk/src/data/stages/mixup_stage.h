@@ -24,7 +24,7 @@ class MixingStage : public ChainedStage {
 
  protected:
   // What is drawn once the partner is known, before any sample is loaded.
-  struct Draws {
+  struct PairDraws {
     float share = 1;
     Random random;  // for further draws
   };
@@ -42,7 +42,7 @@ class MixingStage : public ChainedStage {
     return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size())));
   }
   // Mixes `other` into the inputs of a sample. Returns the share of the sample's own targets.
-  virtual float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const = 0;
+  virtual float mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const = 0;
 
   const char* name_;
   float alpha_;
@@ -55,7 +55,7 @@ class MixupStage final : public MixingStage {
   MixupStage(std::shared_ptr<const Stage> before, float alpha);
 
  private:
-  float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const override;
+  float mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const override;
 };
 
 // The sample with a rectangle of the partner's picture.
@@ -65,7 +65,7 @@ class CutmixStage final : public MixingStage {
   CutmixStage(std::shared_ptr<const Stage> before, float alpha);
 
  private:
-  float mix_inputs(Draws draws, std::span<float> own, std::span<float> other) const override;
+  float mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const override;
 };
 
 // The logarithm of a draw from the gamma distribution with this shape, up to a constant factor.

@@ -120,7 +120,7 @@ const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, const
   return plans_.front();
 }
 
-ModelProgram::RepeatKey ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
+ModelProgram::RepeatKey ModelProgram::prepare_training(std::int64_t samples, const RandomKey& draws) {
   // Recorded work holds addresses, so the address of the arena belongs to the key: the arena moves when it grows.
   const std::uint64_t number = plan(samples, training_graph()).number;
   backend_->set_draws(draws);
@@ -204,7 +204,7 @@ std::span<const float> ModelProgram::only_output(const Outputs& outputs, std::in
 }
 
 std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
-                                                      std::span<const float> parameters, const Draws& draws) {
+                                                      std::span<const float> parameters, const RandomKey& draws) {
   if (samples > 0) prepare_training(samples, draws);
   return forward_training(features, samples, parameters);
 }

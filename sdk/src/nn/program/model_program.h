@@ -23,7 +23,7 @@
 
 namespace holdfast {
 
-using compute::Draws;
+using compute::RandomKey;
 
 class ModelProgram {
  public:
@@ -39,7 +39,7 @@ class ModelProgram {
   // repeated (compute::Backend::repeat()) under the numbers that are returned, together with the addresses of the
   // arrays that passes are given. The draws are those of the training that follows. At least one sample.
   using RepeatKey = std::array<std::uint64_t, 2>;
-  RepeatKey prepare_training(std::int64_t samples, const Draws& draws);
+  RepeatKey prepare_training(std::int64_t samples, const RandomKey& draws);
   RepeatKey prepare_inference(std::int64_t samples);
 
   // All arrays lie in the back end's memory space. Those of parameters, gradients and buffers are arenas of the model's
@@ -48,7 +48,7 @@ class ModelProgram {
   //
   // The features are not copied: they must stay as they are until backward() has returned.
   std::span<const float> forward_training(std::span<const float> features, std::int64_t samples,
-                                          std::span<const float> parameters, const Draws& draws);
+                                          std::span<const float> parameters, const RandomKey& draws);
   // With what was prepared.
   std::span<const float> forward_training(std::span<const float> features, std::int64_t samples,
                                           std::span<const float> parameters);

@@ -33,9 +33,9 @@
 namespace holdfast::recovery {
 
 // The same on every machine, unlike the distributions of the standard library.
-class Draws {
+class SimulationDraws {
  public:
-  explicit Draws(std::uint64_t seed) : state_(seed) {}
+  explicit SimulationDraws(std::uint64_t seed) : state_(seed) {}
 
   std::uint64_t next();
   int below(int end) { return static_cast<int>(next() % static_cast<std::uint64_t>(end)); }
@@ -260,7 +260,7 @@ class SimulatedWorld {
   void check_start(const Generation& generation) const;
   Microseconds within(int first_ms, int last_ms);
 
-  Draws draws_;
+  SimulationDraws draws_;
   std::int64_t steps_;
   std::int64_t poison_ = -1;
   int faults_;  // that may still come
@@ -271,7 +271,7 @@ class SimulatedWorld {
   std::map<int, Process> processes_;
   Generation generation_;
   std::vector<Connection> connections_;  // by host; that of host 0 is unused
-  Draws draws_of_partings_;
+  SimulationDraws draws_of_partings_;
   std::pair<int, int> parted_{0, 0};  // two hosts that do not reach each other, the lower number first
   Microseconds parted_until_{};
   int partings_ = 0;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds kLongestRun{900};
 constexpr int kMostDecisions = 3000;
 
-SupervisorPolicy drawn_policy(Draws& draws) {
+SupervisorPolicy drawn_policy(SimulationDraws& draws) {
   SupervisorPolicy policy{.recovery = {.stop_grace = std::chrono::seconds(8)}};
   policy.replicas = draws.between(1, 5);
   policy.recovery.spares = draws.chance(50) ? draws.between(1, 2) : 0;
@@ -476,7 +476,7 @@ class Simulation {
     }
   }
 
-  Draws draws_;
+  SimulationDraws draws_;
   const int hosts_;
   int device_losses_ = draws_.chance(25) ? draws_.between(1, 3) : 0;  // that may still come
   SimulatedWorld world_;

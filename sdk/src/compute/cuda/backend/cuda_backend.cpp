@@ -98,7 +98,7 @@ class CudaBackend final : public Backend {
     return std::make_unique<LockedDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
   }
 
-  void set_draws(const Draws& draws) override {
+  void set_draws(const RandomKey& draws) override {
     last_draws_ = draws;
     if (!has_dropout_) return;
     const CudaContext::StreamLock lock = context_.lock_stream();
@@ -132,7 +132,7 @@ class CudaBackend final : public Backend {
   CudaContext& context_;
   const Precision precision_;
   CudaDraws draws_;
-  Draws last_draws_;
+  RandomKey last_draws_;
   bool has_dropout_ = false;  // only dropout reads draws_
   LockedKernels kernels_;
   CudaArrayKernels array_kernels_;

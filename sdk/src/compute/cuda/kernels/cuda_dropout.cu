@@ -17,21 +17,21 @@ constexpr int kThreads = 256;
 constexpr int kBlocksOfLane = 4;
 constexpr std::int64_t kWarpElements = std::int64_t{kWarp} * kVectorFloats * kBlocksOfLane;
 
-__global__ void set_draws_kernel(Draws* to, Draws draws) {
+__global__ void set_draws_kernel(RandomKey* to, RandomKey draws) {
   *to = draws;
 }
 
 struct DropoutPass {
   DropoutShape shape;
   float kept;
-  const Draws* draws;
+  const RandomKey* draws;
   const float* input;
   float* output;
 };
 
 __device__ PhiloxSequence sequence_of(const DropoutPass& pass, std::int64_t sample) {
   // From memory and not from an argument: a recording would repeat the argument of its first step.
-  const Draws draws = *pass.draws;
+  const RandomKey draws = *pass.draws;
   const std::uint64_t sequence =
       static_cast<std::uint64_t>(draws.step) * pass.shape.sequences_per_step + pass.shape.sequence;
   return philox_sequence(draws.seed, static_cast<std::uint32_t>(Purpose::dropout), sequence,
@@ -112,13 +112,13 @@ class CudaDropout final : public DropoutOperation {
 }  // namespace
 
 CudaDraws::CudaDraws(MemorySpace& memory, cudaStream_t stream)
-    : stream_(stream), memory_(memory.allocate(sizeof(Draws) / sizeof(float))) {
-  static_assert(sizeof(Draws) % sizeof(float) == 0);
+    : stream_(stream), memory_(memory.allocate(sizeof(RandomKey) / sizeof(float))) {
+  static_assert(sizeof(RandomKey) % sizeof(float) == 0);
 }
 
 // A launch copies its arguments, so no host memory has to stay unchanged until the device has read it.
-void CudaDraws::set(const Draws& draws) {
-  launch(set_draws_kernel, 1, 1, stream_, reinterpret_cast<Draws*>(memory_.get()), draws);
+void CudaDraws::set(const RandomKey& draws) {
+  launch(set_draws_kernel, 1, 1, stream_, reinterpret_cast<RandomKey*>(memory_.get()), draws);
   check_launch("set_draws", {{"step", draws.step}});
 }
 

@@ -20,9 +20,9 @@ class CudaDraws {
   CudaDraws(MemorySpace& memory, cudaStream_t stream);
 
   // Queues the change and does not wait. Must not be recorded into a graph, which would always set the same draws.
-  void set(const Draws& draws);
+  void set(const RandomKey& draws);
 
-  const Draws* device() const { return reinterpret_cast<const Draws*>(memory_.get()); }
+  const RandomKey* device() const { return reinterpret_cast<const RandomKey*>(memory_.get()); }
 
  private:
   const cudaStream_t stream_;

@@ -30,7 +30,7 @@ std::vector<float> initial_parameters(const Model& model) {
 }
 
 std::vector<float> outputs_of(const Model& model, const std::vector<float>& x, std::int64_t samples,
-                              const Draws& draws = {}) {
+                              const RandomKey& draws = {}) {
   ModelProgram program(model, 1);
   const auto outputs = program.forward_training(x, samples, initial_parameters(model), draws);
   return {outputs.begin(), outputs.end()};

@@ -13,7 +13,7 @@
 namespace holdfast {
 namespace {
 
-std::vector<float> train(ModelProgram& program, std::int64_t samples, std::int64_t elements, const Draws& draws) {
+std::vector<float> train(ModelProgram& program, std::int64_t samples, std::int64_t elements, const RandomKey& draws) {
   const std::vector<float> ones(static_cast<std::size_t>(samples * elements), 1.0F);
   const auto outputs = program.forward_training(ones, samples, {}, draws);
   return {outputs.begin(), outputs.end()};
@@ -34,7 +34,7 @@ TEST(Dropout, EachSampleStepSeedAndLayerHasItsOwnMask) {
   ModelProgram program(Sequential{Input{64}, Dropout{0.5F}}, 1);
   // A rate so small that nothing is dropped stands before the layer, which only moves its place.
   ModelProgram moved(Sequential{Input{64}, Dropout{0.0F}, Dropout{0.5F}}, 1);
-  const Draws draws = {.seed = 1, .step = 2, .first_sample = 3};
+  const RandomKey draws = {.seed = 1, .step = 2, .first_sample = 3};
   const std::vector<float> mask = train(program, 1, 64, draws);
 
   EXPECT_NE(train(program, 1, 64, {.seed = 1, .step = 2, .first_sample = 4}), mask);

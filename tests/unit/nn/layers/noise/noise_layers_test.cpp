@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using Floats = std::vector<float>;
 
-Floats noisy(const Sequential& model, float value, std::int64_t samples, const Draws& draws) {
+Floats noisy(const Sequential& model, float value, std::int64_t samples, const RandomKey& draws) {
   ModelProgram program(model, 1);
   const Floats values(static_cast<std::size_t>(samples * model.input_shape().element_count()), value);
   const auto outputs = program.forward_training(values, samples, {}, draws);

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using Floats = std::vector<float>;
 
-Floats trained_on_ones(const Sequential& model, std::int64_t samples, const Draws& draws) {
+Floats trained_on_ones(const Sequential& model, std::int64_t samples, const RandomKey& draws) {
   ModelProgram program(model, 1);
   const Floats ones(static_cast<std::size_t>(samples * model.input_shape().element_count()), 1.0F);
   const auto outputs = program.forward_training(ones, samples, {}, draws);

@@ -144,7 +144,7 @@ class Doctor {
     return name.empty() ? fmt::format("GPU {}", device.index) : name;
   }
 
-  // --- software
+  // What the machine has installed, before its devices: a missing library explains what they lack.
 
   void examine_software() {
     const std::optional<int> version = facts_.gpus->cuda_version;
@@ -189,7 +189,7 @@ class Doctor {
     warn(what + ", and this version was not tested", how_to_install(library.name));
   }
 
-  // --- one device
+  // Findings about one device are warnings, since another one may do.
 
   void examine_device(const GpuFacts& device) {
     const std::string name = name_of(device);
@@ -276,7 +276,7 @@ class Doctor {
          "set CUDA_DEVICE_ORDER=PCI_BUS_ID");
   }
 
-  // --- several devices
+  // Only with two devices or more is there anything to exchange.
 
   void examine_company() {
     examine_nccl();
@@ -299,6 +299,7 @@ class Doctor {
                                   name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.to)))));
       why = peer.why_not;
     }
+    // A warning only: NCCL goes through the host's memory then, which is slower.
     if (!apart.empty()) {
       warn(fmt::format("these devices cannot access each other's memory: {}{}; their exchange goes through the host's "
                        "memory",

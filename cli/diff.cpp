@@ -94,7 +94,8 @@ class Comparison {
     out << "\n";
   }
 
-  // Progress counts the bytes of A alone, since both files have about the same arrays.
+  // Progress counts the bytes of A alone, since both files have about the same arrays. Those of B without a counterpart
+  // are not read.
   void compare_common(Console& console) {
     Progress progress(console, "comparing");
     std::uint64_t total = 0;
@@ -109,6 +110,7 @@ class Comparison {
   }
 
   void compare(const ArrayInfo& a, const ArrayInfo& b) {
+    // Counted whether equal or not: the summary says how many arrays were compared.
     ++common_;
     // Elements of arrays with other types or shapes have no counterpart, so they are not compared.
     if (a.dtype != b.dtype || a.shape != b.shape) {

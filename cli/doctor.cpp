@@ -27,7 +27,7 @@ using recovery::GpuFacts;
 // One sign for everything that is not known, so that a table has no empty cells.
 constexpr const char* kUnknown = "-";
 
-// --- for people
+// What people read: what is not known is one sign, and numbers are rounded.
 
 // Sizes are shown in the unit in which people know them: MiB below 1 GiB.
 std::string describe_bytes(std::uint64_t bytes) {
@@ -148,7 +148,7 @@ void tell_finding(std::ostream& out, const Finding& finding) {
   if (!finding.remedy.empty()) out << "    " << finding.remedy << "\n";
 }
 
-// --- as JSON
+// What programs read: each value as it is, and null where it is not known.
 
 // null and not 0: a monitor must not take an unknown temperature for a cold device.
 template <class Value>

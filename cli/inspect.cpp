@@ -49,7 +49,7 @@ std::string describe_kind(FileKind kind) {
   return kNames.at(kind);
 }
 
-// Known for Holdfast's files only.
+// Known for Holdfast's files only. The layouts of other kinds have more forms than two words could say.
 std::string describe_storage(const AnyFile& file, const ArrayInfo& array) {
   if (file.array_file() == nullptr) return "-";
   return array.storage == format::Storage::zstd ? "zstd" : "contiguous";
@@ -71,6 +71,7 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
   const std::uint64_t bytes = total_bytes(file);
   std::vector<std::pair<std::string, std::string>> lines = {{"file", path}, {"format", describe_kind(file.kind())}};
   if (file.array_file() != nullptr) {
+    // This program opens no other version.
     lines.back().second += fmt::format(", version {}", format::kFormatVersion);
     lines.emplace_back("digest", file.array_file()->file_digest().hex());
   }
@@ -83,6 +84,7 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
   for (const auto& [name, text] : lines) {
     out << name << std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') << printable(text) << "\n";
   }
+  // Empty for a file without a model of layers.
   const std::vector<LayerRow> layers = model_layers(parse_metadata(file.metadata()));
   if (!layers.empty()) {
     Table table({"layer", "kind", "called on"});
@@ -98,8 +100,7 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
 nlohmann::ordered_json describe(const AnyFile& file, const ArrayInfo& array) {
   nlohmann::ordered_json description = {
       {"name", array.name}, {"type", name(array.dtype)}, {"shape", array.shape}, {"bytes", format::size_bytes(array)}};
-  // In a foreign file 0 means that the size is unknown; in a file of ours it is the size of an
-  // empty array.
+  // In a foreign file 0 means that the size is unknown; in a file of ours it is the size of an empty array.
   if (array.stored_bytes != 0 || file.array_file() != nullptr) description["stored_bytes"] = array.stored_bytes;
   if (file.array_file() == nullptr) return description;
   description["storage"] = describe_storage(file, array);

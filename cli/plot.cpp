@@ -45,6 +45,7 @@ struct DescribedDrawing {
 };
 
 DescribedDrawing read_drawing(FileSystem& files, const std::string& path, bool shows_shapes) {
+  // Its graph is in another form, which `convert` translates.
   if (format::recognise(files, path) == format::FileKind::keras) {
     throw Error(
         ErrorCode::unsupported,
@@ -84,12 +85,14 @@ void write_drawing(FileSystem& files, const std::filesystem::path& path, std::st
   write_whole_file(files, path.string(), std::as_bytes(std::span(text)));
 }
 
-// Empty where Graphviz is missing.
+// Empty where Graphviz is missing. The text goes through a pipe, so that no file is left over when the program fails.
 std::optional<std::string> render(const PlotOptions& options, const std::string& drawing) {
+  // The layout of a large graph may take very long, hence a limit.
   const auto result = run_child({options.renderer, "-Tsvg"}, drawing, Deadline::after(options.time_limit));
   if (!result) return std::nullopt;
   // The exit code alone does not show that the program drew anything.
   if (result->exit_code == 0 && result->output.find("<svg") != std::string::npos) return result->output;
+  // Enough for Graphviz's own sentence, whatever else the program prints.
   constexpr std::size_t kMostBytes = 400;
   throw Error(ErrorCode::unavailable,
               fmt::format("{} made no image (exit code {}: {}); write the text with --output NAME.dot instead",

@@ -28,7 +28,8 @@ struct RunOptions {
   std::string start_token{};  // for a fresh start
 };
 
-// Reports a failure and does not throw it: the caller needs the run's own exit code.
+// Reports a failure and does not throw it: the caller needs the run's own exit code. A snapshot that cannot be saved is
+// lost with this process, so the sentence says why.
 void save_what_is_left(const std::string& run_directory, std::int64_t step, std::span<const std::byte> snapshot,
                        Console& console) {
   try {
@@ -53,11 +54,13 @@ int run(const RunOptions& options, Console& console) {
                 "there is no program to run; give it after --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
+  // The option, else HOLDFAST_START: the command line beats the environment.
   watchdog.start = recovery::start_asked_for(options.starts_anew ? std::optional(recovery::Start::fresh) : std::nullopt,
                                              options.start_token);
   // Sentences about hangs then name this command's options.
   watchdog.limit_names = {
       .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
+  // Called while the snapshot is still there: its memory goes with the watchdog.
   watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
     save_what_is_left(watchdog.run_directory, step, snapshot, console);
   };
@@ -185,6 +188,7 @@ void add_run(Subcommands& commands) {
       add_run_options, [&commands](RunOptions options) {
         // --fresh may come without a value, so its presence counts and not its text.
         options.starts_anew = commands.app.get_subcommand("run")->count("--fresh") > 0;
+        // What follows "--", which the parser of options never sees.
         options.watchdog.command = commands.program;
         return run(options, commands.console);
       });

@@ -37,6 +37,7 @@ std::string with_digits(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+// -1 is that of a process that has no state yet.
 std::string describe_step(const Json& step) {
   return step.get<std::int64_t>() < 0 ? "-" : std::to_string(step.get<std::int64_t>());
 }
@@ -85,6 +86,7 @@ void add_row(Table& table, const Json& member, bool with_shards) {
                                describe_memory(member.at("resident_bytes")),
                                number("restarts")};
   if (with_shards) row.push_back(has_shards(member) ? number("shards") : "-");
+  // As where the header gets its column.
   if (member.contains("host")) row.insert(row.begin() + 1, number("host"));
   table.add(row);
 }
@@ -111,6 +113,7 @@ void tell_hosts(std::ostream& out, const Json& hosts) {
 }
 
 void tell_rest(std::ostream& out, const Json& rest) {
+  // A device that was left out is either in use by a process that tries it, resting, or free to be tried.
   const auto left = rest.at("seconds_left").get<double>();
   out << (has_device(rest) ? "" : "device slot ") << describe_place(rest)
       << " is left out: " << printable(rest.at("why").get<std::string>()) << "; ";
@@ -146,8 +149,7 @@ int watch(const StatusOptions& options, Console& console) {
     try {
       show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, is_drawn_over, console);
     } catch (const Error& error) {
-      // Later a missing socket is the usual end of a run. At the first time there was no run to
-      // watch.
+      // Later a missing socket is the usual end of a run. At the first time there was no run to watch.
       const bool has_ended = error.code() == ErrorCode::not_found || error.code() == ErrorCode::input_output;
       if (is_first || !has_ended) throw;
       // Not a failure of this command: it watches until the run ends.

@@ -15,7 +15,8 @@ struct Watchers {
   FileWatcher before;
   FileWatcher after;
 
-  // Calls before(), act() and after(), the last also when act() throws.
+  // Calls before(), act() and after(), the last also when act() throws. If before() throws, as in a test that injects a
+  // failure, the operation is not done and after() is not called.
   template <typename Act>
   auto around(const FileOperation& operation, const Act& act) const {
     before(operation);
@@ -34,13 +35,15 @@ struct Watchers {
   };
 };
 
-// Reports each operation. Only size_bytes() is passed on silently.
+// Reports each operation. Only size_bytes() is passed on silently. Reading takes no part in the file's health: a failed
+// read loses nothing and may be tried again.
 class WatchedFile : public File {
  public:
   WatchedFile(std::unique_ptr<File> target, std::string path, std::shared_ptr<const Watchers> watchers)
       : target_(std::move(target)), path_(std::move(path)), watchers_(std::move(watchers)) {}
 
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    // before() is called within the attempt, so that a failure that it injects is as final as a real one.
     health_.attempt(path_, [&] {
       watchers_->around({.name = "write", .path = path_, .offset = offset, .bytes = bytes.size(), .content = bytes},
                         [&] { target_->write_at(offset, bytes); });
@@ -95,6 +98,7 @@ class WatchedFileSystem : public FileSystem {
   }
 
   void rename(const std::string& from, const std::string& to) override {
+    // Both names are told: a test that cuts the power keeps a list of names (tests/support/disks/crash_disk.cpp).
     watchers_->around({.name = "rename", .path = from, .new_path = to}, [&] { target_.rename(from, to); });
   }
 
@@ -120,6 +124,7 @@ class WatchedFileSystem : public FileSystem {
 
  private:
   template <typename Act>
+  // Operations of the file system have no health: each names its file anew.
   auto around(const char* name, const std::string& path, const Act& act) const -> decltype(act()) {
     return watchers_->around({.name = name, .path = path}, act);
   }

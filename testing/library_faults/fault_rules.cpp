@@ -85,6 +85,7 @@ void read_part(const std::string& part, LibraryFault& fault) {
 // Whether this process is the first to have the fault. All processes see the same files.
 bool claim(const std::string& file) {
   if (file.empty()) return true;
+  // O_EXCL lets one process alone create the file, also among several hosts that share the folder.
   const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
   if (descriptor >= 0) ::close(descriptor);
   return descriptor >= 0;
@@ -111,6 +112,7 @@ std::optional<LibraryFault> LibraryFaults::enter(const std::string& function, in
   const std::lock_guard lock(mutex_);
   // Calls are counted for each rank: threads of one process may be several ranks.
   const int call = ++calls_[{function, rank}];
+  // The first rule that fits decides, so a special one may stand before a general one.
   for (const LibraryFault& fault : faults_) {
     if (fault.function != "*" && fault.function != function) continue;
     if (fault.rank && *fault.rank != rank) continue;

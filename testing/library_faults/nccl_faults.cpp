@@ -117,6 +117,7 @@ Result ncclGetUniqueId(UniqueId* id) {
 
 Result ncclCommInitRankConfig(void** comm, int ranks, UniqueId id, int rank, void* config) {
   const Result result = forward(&ncclCommInitRankConfig, "ncclCommInitRankConfig", rank, comm, ranks, id, rank, config);
+  // A communicator that is made without blocking is in progress, and has its address already.
   if (result == kSuccess || result == kInProgress) forwarder().remember(*comm, rank);
   return result;
 }

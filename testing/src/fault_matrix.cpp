@@ -205,6 +205,7 @@ class Pairs {
       first.phase = FaultPhase::start;
       first.step.reset();
     }
+    // The phase decides whether there is such a rank then; objection_to() leaves out the rest.
     second.rank = ranks.second();
     second.phase = moment.phase;
     second.generation = moment.generation;

@@ -26,6 +26,7 @@ int watchdog_kills(const std::vector<std::string>& faults) {
   }));
 }
 
+// Several hosts are looked at in turns of this length: one thread waits for all of them.
 constexpr std::chrono::milliseconds kTurn(10);
 
 Deadline earlier(Deadline one, Deadline other) {

@@ -50,6 +50,7 @@ struct Stream {
 bool begin_stream(std::span<const std::byte> bytes, std::span<std::byte> out, Stream& stream) {
   if (bytes.empty() || bytes.back() == std::byte{0}) return false;
   stream = {bytes, bytes.data(), 0, out.data(), out.data() + out.size()};
+  // finish_stream() reads such a short stream bit by bit.
   if (bytes.size() < kWordBytes) return true;
   stream.in = bytes.data() + bytes.size() - kWordBytes;
   const std::uint64_t word = load_word(stream.in);

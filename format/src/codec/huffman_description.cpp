@@ -56,6 +56,7 @@ std::array<std::uint8_t, kStates> spread(std::span<const unsigned> shares) {
   for (std::size_t w = 0; w < shares.size(); ++w) {
     for (unsigned i = 0; i < shares[w]; ++i) {
       weight_at[place] = static_cast<std::uint8_t>(w);
+      // The step of the format. It is odd, so it meets each of the 64 states once.
       place = (place + kStates / 2 + kStates / 8 + 3) % kStates;
     }
   }

@@ -138,6 +138,7 @@ class Decoder {
     require(metadata.info.name == kMetadataName && metadata.info.dtype == DType::u8 &&
                 metadata.info.storage == Storage::contiguous && metadata.info.shape.size() == 1,
             "has no metadata");
+    // Kept, since place_pieces() overwrites them.
     std::vector<std::uint64_t> offsets{metadata.offset};
     for (const IndexedArray& array : index.arrays) offsets.push_back(array.offset);
     // Computes all offsets from the sizes and compares them with those of the file.
@@ -187,6 +188,7 @@ std::uint64_t place_pieces(Index& index) {
 std::vector<std::byte> encode_index(const Index& index) {
   std::vector<std::byte> bytes;
   append(bytes, static_cast<std::uint32_t>(index.arrays.size() + 1));
+  // Reserved; decode() refuses other bits, so that a later version can give them a meaning.
   append(bytes, std::uint32_t{0});
   append(bytes, index.hdf5_offset);
   append(bytes, index.hdf5_bytes);

@@ -56,6 +56,7 @@ void PieceEncoder::plan(const ArrayView& view, Storage storage) {
 
 void PieceEncoder::plan_runs() {
   // Small pieces are collected into runs of about 1 MiB, which are written with one system call.
+  // Full, so that the first piece begins a run.
   std::size_t run_bytes = kMaxChunkBytes;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (run_bytes >= kMaxChunkBytes) {

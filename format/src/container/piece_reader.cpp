@@ -140,6 +140,7 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
     if (i >= tasks.size() || tasks[i].place.stored_bytes < kMinBytesAhead) return;
     file.start_reading(tasks[i].place.offset, tasks[i].place.stored_bytes);
   };
+  // Then each piece that is read asks for one more, so that as many are always ahead.
   for (std::size_t i = 0; i < kPiecesAhead; ++i) ask_for(i);
   // A caller that asks for arrivals reads each piece at once, so it should be in the caches.
   const bool past_caches = !options.arrived;
@@ -162,6 +163,7 @@ void read_pieces_in_order(File& file, const std::string& path, const IndexedArra
     const std::size_t first_byte = places[begin].first_byte;
     std::size_t end = begin;
     std::size_t bytes = 0;
+    // At least one piece, also where the caller wants smaller parts.
     while (end < places.size() && (end == begin || bytes + places[end].bytes <= options.part_bytes)) {
       bytes += places[end++].bytes;
     }

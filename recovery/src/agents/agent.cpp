@@ -60,7 +60,7 @@ void Agent::dial(std::chrono::milliseconds time) {
                 has_joined_ = true;
                 service_.serve(connection);
               },
-          // It differs from the other hosts, and would at each attempt.
+          // It differs from the other hosts, and would at each attempt, so it is not tried again.
           .on_sent_home =
               [this](const std::string& why) {
                 if (has_joined_) return end_without_head(kExitUnrecoverable, why);
@@ -123,6 +123,7 @@ void Agent::save_for_another_head() {
 
 void Agent::when_kept(Deadline limit, const std::function<void()>& next) {
   if (!service_.is_any_state_on_its_way() || limit.has_passed()) return next();
+  // Looked at again and again: nothing tells this process when a copy in shared memory is whole.
   keep_timer_.expires_after(kLookPeriod);
   keep_timer_.async_wait([this, limit, next](const boost::system::error_code& error) {
     if (!error) when_kept(limit, next);

@@ -82,6 +82,7 @@ void AgentService::take(const nlohmann::json& message) {
     head_ = folder_of_head_from(message.at("folder"));
     offered_.reset();
     const bool is_another = head_.mark != before;
+    // Remembered, so that may_save() sees whether another run has taken the folder since.
     owner_ = owner_token(folder_.path);
     // A head that was started again may not know of generations whose lines the one before could not write.
     if (is_another) generation_ = -1;
@@ -150,6 +151,7 @@ void AgentService::start(ReplicaStarter::Program program) {
                       },
                   .on_exit =
                       [this, member](ExitStatus status) {
+                        // The head may have dropped it meanwhile.
                         const auto found = processes_.find(member);
                         if (found == processes_.end()) return;
                         Process& ended = found->second;
@@ -405,6 +407,7 @@ void AgentService::say_sights() {
   for (const auto& [member, known] : processes_) {
     if (known.end) continue;
     const ReplicaProcess& process = *known.process;
+    // Only its times are sent: how many shards the process has is known to the head.
     const Load load = process.load(member, 1, 1);
     statuses.push_back(status_message({.heartbeat = process.heartbeat(member, host_->arrivals(member)),
                                        .join_state = process.join_state(),

@@ -27,6 +27,8 @@ Introduction introduction_of_check(const CheckingOptions& options, int links_por
   return {.run_id = options.run_id.empty() ? "doctor" : "doctor of " + options.run_id,
           .hosts = options.hosts,
           .host = options.host,
+          // The message needs one, and it is not compared. The facts have the real number, and a difference there is a
+          // line of the report.
           .replicas = 1,
           .port = links_port};
 }
@@ -60,6 +62,7 @@ CheckingHead::~CheckingHead() {
 // Asked once nothing differs that would make the check itself impossible.
 std::string CheckingHead::why_not(const Introduction& theirs) const {
   if (stage_ != Stage::gathering) return "the check went on without it; start it on all hosts again";
+  // The listener has refused numbers that the run does not have.
   const Host& host = hosts_.at(theirs.host);
   if (host.connection == nullptr) return "";
   return fmt::format("host {} has come already, from {}; give each host another --node-rank", theirs.host,
@@ -76,7 +79,8 @@ void CheckingHead::meet(const Introduction& theirs, const std::shared_ptr<AgentC
   tell(fmt::format("host {} has come from {}", number, address));
 }
 
-// Each attempt has another port, so the port is left out.
+// Each attempt has another port, so the port is left out: one host that dials again and again is
+// one sentence.
 void CheckingHead::refused(const std::string& peer, const std::string& why) {
   const std::string sentence = fmt::format("{} was refused: {}", address_of_peer(peer), why);
   if (refused_.size() >= kMostRefused || !refused_.insert(sentence).second) return;
@@ -147,6 +151,7 @@ void CheckingHead::begin_linking() {
     for (const auto& [peer, address] : addresses) {
       if (peer == number) continue;
       const auto [key, is_new] = keys.try_emplace(std::minmax(number, peer));
+      // Both ends of a connection get the same key, whichever of them is named first.
       if (is_new) key->second = new_link_key();
       peers.push_back({.host = peer, .address = address, .key = key->second});
     }
@@ -154,6 +159,7 @@ void CheckingHead::begin_linking() {
       hosts_.at(number).connection->send(links_message(peers));
       continue;
     }
+    // Host 0 dials nobody. That a connection came is told by the host that dialed.
     for (const LinkPeer& peer : peers) links_.expect({.key = peer.key}, [](FileDescriptor) {});
   }
   timer_.expires_after(options_.link_timeout);

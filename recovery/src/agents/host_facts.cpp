@@ -34,6 +34,7 @@ HostCheck check(int host, const std::string& what, bool is_well, const std::stri
   return {.host = host, .what = what, .problem = problem, .remedy = remedy};
 }
 
+// The file of a host that checks whether it can write. It goes also when that fails half way.
 struct RemovedAtEnd {
   const std::string& path;
   ~RemovedAtEnd() {
@@ -91,6 +92,7 @@ std::vector<LinkPeer> parse_links(const nlohmann::json& message) {
 
 // In the order in which a user can do something about it: a wrong version explains what follows.
 std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs, int host) {
+  // Each difference is a line, also where one explains the others: all can then be corrected before the next check.
   std::vector<HostCheck> checks{
       check(host, "Holdfast", theirs.version == of_head.version, theirs.version,
             fmt::format("it has Holdfast {}, and host 0 has {}", theirs.version, of_head.version),
@@ -109,10 +111,12 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
         fmt::format("it is {} there and {} on host 0", quoted_or_none(theirs.command), quoted_or_none(of_head.command)),
         "give the same command on all hosts"));
   }
+  // Without a program on one side the commands differ, which has a line of its own.
   if (!of_head.program.empty() && !theirs.program.empty()) {
     checks.push_back(check(host, "program", theirs.program == of_head.program, "the file of host 0",
                            "its file is not that of host 0", "copy the same file to all hosts"));
   }
+  // One line at most is about the folder: what follows would only repeat its cause.
   if (theirs.has_own_folder != of_head.has_own_folder) {
     const auto folder = [](bool is_own) { return is_own ? "has one of its own" : "shares one"; };
     checks.push_back(
@@ -153,6 +157,7 @@ DoctorMark::~DoctorMark() {
 std::string why_folder_is_of_no_use(const HostFacts& facts, const std::string& text, int host) {
   const std::string path = doctor_mark_of(facts.run_directory);
   if (!facts.has_own_folder && !is_there(path)) return "it does not find there what host 0 has just written";
+  // The mark is a random key, so an equal text is the same file and not one that an earlier check has left.
   const std::string there = text_in(path);
   if (facts.has_own_folder && there == text) return "it is the folder of host 0, so leave out --separate-run-dirs";
   if (!facts.has_own_folder && there != text) {
@@ -165,6 +170,7 @@ std::string why_folder_is_of_no_use(const HostFacts& facts, const std::string& t
       return "";
     }
     const std::string own = fmt::format("{}-{}", path, host);
+    // Before the file is written, so that a disk that fills half way leaves nothing.
     const RemovedAtEnd removed{own};
     write_text(own, text);
   } catch (const Error& error) {

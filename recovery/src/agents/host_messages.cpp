@@ -18,6 +18,7 @@ namespace {
 
 // An enumerator, as its number.
 int choice_in(const nlohmann::json& message, const char* key, int last) {
+  // Enumerators begin with 0 and have no gaps, so the last one is the only limit.
   const int number = whole_number_in<int>(message, key);
   if (number >= 0 && number <= last) return number;
   throw Error(ErrorCode::input_output, fmt::format("a host sent a \"{}\" that there is not: {}", key, number));
@@ -34,6 +35,7 @@ nlohmann::json to_json(const Crash& crash) {
 
 Crash parse_crash(const nlohmann::json& message) {
   Crash crash{.signal = whole_number_in<int>(message, "signal")};
+  // shown_text() made the paths UTF-8 when they were sent, so they may differ from the bytes in the process.
   for (const nlohmann::json& frame : message.at("frames")) {
     crash.frames.push_back({.address = whole_number_in<std::uint64_t>(frame, "address"),
                             .file_offset = whole_number_in<std::uint64_t>(frame, "file_offset"),
@@ -48,12 +50,16 @@ std::chrono::nanoseconds nanoseconds_in(const nlohmann::json& message, const cha
 
 // The arrays of a generation are read by index, and each host is found among its hosts.
 void check_hosts(const HostAgent::Generation& generation) {
+  // A generation within one host names no hosts.
   if (generation.hosts.empty() && generation.peers.empty()) return;
   const auto has = [&](int host) {
     return std::find(generation.hosts.begin(), generation.hosts.end(), host) != generation.hosts.end();
   };
+  // Ranks of a host follow one another, so each host is left once. One that appears again later makes this list too
+  // long.
   std::vector<int> order = generation.hosts;
   order.erase(std::unique(order.begin(), order.end()), order.end());
+  // A peer that is named twice, or that is this host, makes the set smaller than the list of peers.
   std::set<int> named{generation.host};
   for (const LinkPeer& peer : generation.peers) named.insert(peer.host);
   const bool fits = generation.hosts.size() == generation.members.size() && has(generation.host) &&
@@ -83,6 +89,7 @@ ReplicaStarter::Program parse_start(const nlohmann::json& message) {
           .ignores_failing_writes = message.at("ignores_failing_writes").get<bool>()};
 }
 
+// Made for each host, since `host` and `peers` differ.
 nlohmann::json generation_message(const HostAgent::Generation& generation) {
   nlohmann::json peers = nlohmann::json::array();
   for (const LinkPeer& peer : generation.peers) {
@@ -168,6 +175,7 @@ nlohmann::json status_message(const ProcessStatus& status) {
           {"phase", static_cast<int>(heartbeat.phase)},
           {"step", heartbeat.step},
           {"steps", heartbeat.steps},
+          // Times are in nanoseconds: nanoseconds_in() reads them so.
           {"step_time", heartbeat.step_time.count()},
           {"arrivals", heartbeat.arrivals},
           {"background_number", heartbeat.background.number},
@@ -204,6 +212,7 @@ ProcessStatus parse_status(const nlohmann::json& message) {
           .cpu_demand = nanoseconds_in(message, "cpu_demand")};
 }
 
+// `unsupported` is the last code (base/error.h).
 ErrorCode code_in(const nlohmann::json& message) {
   return static_cast<ErrorCode>(choice_in(message, "code", static_cast<int>(ErrorCode::unsupported)));
 }

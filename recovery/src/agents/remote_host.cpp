@@ -17,7 +17,7 @@ namespace holdfast::recovery {
 // Beats that an agent may be late with what it sees. A host that is silent for longer may be cut off.
 constexpr int kLateBeats = 3;
 
-// A process of another host. Its host outlives it.
+// Represents a process of another host, which outlives it. That it is destroyed tells the agent to drop the process.
 class RemoteReplica final : public ReplicaProcess {
  public:
   RemoteReplica(RemoteHost& host, int member, ReplicaStarter::Handlers handlers)
@@ -66,7 +66,8 @@ class RemoteReplica final : public ReplicaProcess {
   std::optional<Crash> crash_{};
 };
 
-// As a local process that is gone, whose end is reported in another way.
+// As a local process that is gone, whose end is reported in another way. Descriptors cannot be sent to another host:
+// memory of this one is of no use there.
 void RemoteReplica::send(const Message& message) const {
   HOLDFAST_ASSERT(message.descriptors.empty());
   if (!host_.is_present_) throw Error(ErrorCode::unavailable, "the host of the process is away");
@@ -77,6 +78,7 @@ Heartbeat RemoteReplica::heartbeat(int member, std::uint64_t arrivals) const {
   Heartbeat heartbeat = status_.heartbeat;
   heartbeat.member = member;
   heartbeat.arrivals = arrivals;
+  // Otherwise a process would count as hung because the network is slow.
   heartbeat.is_current = boot_time_now() - seen_at_ <= kLateBeats * host_.times_.beat;
   return heartbeat;
 }
@@ -104,6 +106,7 @@ void RemoteHost::serve(std::shared_ptr<AgentConnection> connection) {
   connection_ = std::move(connection);
   connection_->set_handlers({.on_message = [this](const nlohmann::json& message) { take(message); },
                              .on_closed = [this](const std::string& why) { lose(why); }});
+  // Processes that the head knows. The agent ends all others, such as those of an earlier head.
   resumed_.clear();
   std::erase_if(replicas_, [](const auto& entry) { return entry.second.expired(); });
   for (const auto& [member, weak] : replicas_) {
@@ -140,6 +143,7 @@ std::shared_ptr<ReplicaProcess> RemoteHost::start(const ReplicaStarter::Program&
   // Before there is a process that would have to be dropped: it throws for what cannot be sent.
   connection_->send(start_message(program));
   const auto replica = std::make_shared<RemoteReplica>(*this, program.member, std::move(handlers));
+  // Held weakly: the head owns the process, and dropping it is an order.
   replicas_[program.member] = replica;
   return replica;
 }
@@ -175,6 +179,7 @@ void RemoteHost::take(const nlohmann::json& message) {
   if (kind == kStatuses) {
     for (const nlohmann::json& status : message.at("statuses")) {
       ProcessStatus seen = parse_status(status);
+      // A status that was on its way when the head dropped its process.
       const auto replica = find(seen.heartbeat.member);
       if (replica == nullptr) continue;
       replica->status_ = std::move(seen);
@@ -197,7 +202,7 @@ void RemoteHost::take(const nlohmann::json& message) {
   if (replica != nullptr && !replica->is_over_) take_of(*replica, kind, message);
 }
 
-// Killed while the host was away: the order was lost with the connection.
+// Answers `resume`. What was ordered while the host was away was lost with the connection, and is ordered again.
 void RemoteHost::take_presence(const Presence& presence) {
   if (is_present_) throw Error(ErrorCode::input_output, "its agent named its processes twice");
   // Another host was quicker, or training has begun.
@@ -217,6 +222,7 @@ void RemoteHost::take_presence(const Presence& presence) {
   for (std::size_t i = 0; i < presence.members.size(); ++i) {
     const auto replica = find(presence.members[i]);
     if (replica == nullptr) continue;
+    // Killed while the host was away.
     if (replica->is_killed_) {
       replica->kill();
       continue;
@@ -224,6 +230,7 @@ void RemoteHost::take_presence(const Presence& presence) {
     members.push_back(presence.members[i]);
     steps.push_back(presence.steps[i]);
   }
+  // First who lives there, then who has ended: the supervisor counts ends of processes that it has again.
   if (handlers_.on_present) handlers_.on_present(members, steps);
   for (const ProcessEnd& end : presence.ended) {
     const auto replica = find(end.member);
@@ -275,6 +282,7 @@ void RemoteHost::order(const nlohmann::json& message) {
 
 void RemoteHost::lose(const std::string& why) {
   if (connection_ == nullptr) return;
+  // Taken out first: handlers that are called below see a host that is away.
   const std::shared_ptr<AgentConnection> lost = std::exchange(connection_, nullptr);
   // Its agent counts from a beat that came before this one, or was this one.
   const BootTime fenced_at = lost->beats().heard() + times_.until_fenced();

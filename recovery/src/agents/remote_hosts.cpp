@@ -110,6 +110,7 @@ HostAddress RemoteHosts::links_of(int host, int own_port) const {
 void RemoteHosts::end_run(int exit_code, const std::string& sentence) {
   listener_.reset();
   for (Host& host : hosts_) {
+    // Nobody is left who could act on a fence that passes.
     host.fence_timer->cancel();
     host.remote->end_run(exit_code, sentence);
   }
@@ -118,6 +119,7 @@ void RemoteHosts::end_run(int exit_code, const std::string& sentence) {
   };
   const Deadline deadline = Deadline::after(kFarewellTime);
   while (is_any_told() && !deadline.has_passed()) {
+    // A context that was stopped, or that has run out of work, runs nothing until it is restarted.
     io_->restart();
     io_->run_one_until(deadline.moment());
   }

@@ -81,6 +81,7 @@ constexpr auto values_of(const Rows& rows) {
   return values;
 }
 
+// In the order of the tables. Random plans draw by it, too: a row in between changes what a seed gives.
 constexpr auto kAllKinds = values_of(kFaultKinds);
 constexpr auto kAllPhases = values_of(kPhases);
 constexpr auto kAllTargets = values_of(kTargets);
@@ -207,6 +208,7 @@ bool is_of_savepoint(FaultPhase phase) {
 
 FaultPhase default_phase(const Fault& fault) {
   const FaultMeans means = row_of(fault.kind).means;
+  // Each step of each rank gets there.
   if (means == FaultMeans::process) return FaultPhase::forward;
   // Both remaining means have tables whose first phase is the earliest at which they have an effect.
   if (means != FaultMeans::state) return phases_of(fault).front();

@@ -39,6 +39,7 @@ std::optional<Fact> fact_of(int (*function)(nvml::Device, Number*), nvml::Device
 }
 
 std::optional<double> watts_of(int (*function)(nvml::Device, unsigned int*), nvml::Device device) {
+  // NVML counts power in milliwatts.
   const auto milliwatts = fact_of<double>(function, device);
   return milliwatts ? std::optional(*milliwatts / 1000) : std::nullopt;
 }

@@ -34,6 +34,7 @@ std::string name_of_peer(const asio::ip::tcp::socket& socket) {
 std::shared_ptr<AgentConnection> AgentConnection::start(Side side, asio::ip::tcp::socket socket,
                                                         std::shared_ptr<asio::ssl::context> tls, const Limits& limits,
                                                         Handlers handlers) {
+  // The constructor cannot begin: shared_from_this() works only when a shared_ptr owns the object.
   std::shared_ptr<AgentConnection> connection(
       new AgentConnection(std::move(socket), std::move(tls), limits, std::move(handlers)));
   connection->shake_hands(side);
@@ -157,7 +158,7 @@ void AgentConnection::take(const nlohmann::json& message) {
     if (stage_ == Stage::open) return beats_.take(message.get<Beat>(), boot_time_now());
     return fail("it sent a beat before it was introduced");
   }
-  // Kept, because the handler may replace all handlers.
+  // Copied, because the handler may replace all handlers, and with them the function that is running.
   const auto on_message = handlers_.on_message;
   if (on_message) on_message(message);
 }
@@ -171,6 +172,7 @@ void AgentConnection::queue(std::string frame) {
       self->fail(fmt::format("it does not take its messages; {} bytes are waiting", self->queued_bytes_));
     });
   }
+  // One write at a time: a TLS stream allows no second one, and the frame must stay until it is sent.
   if (to_send_.size() == 1) write();
 }
 
@@ -212,6 +214,7 @@ void AgentConnection::limit_time(std::chrono::milliseconds time, std::string wha
 
 void AgentConnection::fail(const std::string& why) {
   if (stage_ == Stage::closed) return;
+  // Called last, since it may drop the owner's reference to this connection.
   const auto on_closed = std::exchange(handlers_, {}).on_closed;
   close();
   if (on_closed) on_closed(why);

@@ -13,9 +13,11 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr const char* kIntroduction = "introduction";
+// Bounds for numbers that a stranger may have sent, so that nothing is made for more.
 constexpr int kMostReplicas = 1 << 16;
 constexpr int kMostPort = 65535;
 
+// Compared as JSON before it is converted: a number that an int cannot be would become any other one.
 int number_in(const nlohmann::json& message, const char* key, int lowest, int highest) {
   const auto value = message.find(key);
   if (value != message.end() && value->is_number_integer() && *value >= lowest && *value <= highest) {
@@ -94,6 +96,7 @@ std::string difference(const Introduction& ours, const Introduction& theirs) {
         "the same version of Holdfast on all hosts",
         theirs.protocol, ours.host, ours.protocol);
   }
+  // Before the version: runs on one cluster may well have different ones, and only their ports are mixed up.
   if (theirs.run_id != ours.run_id) {
     return fmt::format(
         "it belongs to another run: its run id is {}, and that of host {} is {}; give each run a port "
@@ -116,6 +119,7 @@ std::string difference(const Introduction& ours, const Introduction& theirs) {
     return fmt::format("its number is {}, which is that of the head's own host; give each host another --node-rank",
                        theirs.host);
   }
+  // A digest of the file, which says nothing about what differs.
   if (theirs.program != ours.program) {
     return fmt::format("its program is not that of host {}; copy the same file to all hosts", ours.host);
   }
@@ -124,6 +128,7 @@ std::string difference(const Introduction& ours, const Introduction& theirs) {
     return fmt::format("it {}, and host {} {}; give --separate-run-dirs on all hosts or on none",
                        folder(theirs.has_separate_folders), ours.host, folder(ours.has_separate_folders));
   }
+  // Last, since another program has other choices, too.
   const std::string choice = choice_that_differs(ours, theirs);
   if (choice.empty()) return "";
   return fmt::format("{}, and the bits of the run depend on it; start the same command on all hosts", choice);

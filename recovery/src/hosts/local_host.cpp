@@ -94,7 +94,7 @@ std::shared_ptr<ReplicaProcess> LocalHost::start(const ReplicaStarter::Program& 
   const int id = program.member;
   ReplicaStarter::Handlers of_agent = handlers;
   of_agent.on_message = [this, id](Message& message) { on_message(id, message); };
-  // Beats go on meanwhile.
+  // An agent must not wait until the process runs: its beats go on meanwhile. A single host has no beats.
   ReplicaStarter::Program not_waited_for = program;
   not_waited_for.is_waited_for = links_ == nullptr;
   const std::shared_ptr<ReplicaProcess> process = starter_->start(not_waited_for, std::move(of_agent));
@@ -142,7 +142,7 @@ void LocalHost::open_generation(const Generation& generation) {
 void LocalHost::cancel_generation() {
   if (exchange_) exchange_->shut_down();
   if (!arenas_) return;
-  // Ranks that wait for connections only.
+  // Ranks that wait for connections only: their arenas have been exchanged, so cancel() does not answer them.
   const auto unlinked = std::exchange(unlinked_, {});
   for (const auto& [exchange, replies] : unlinked) {
     for (const ArenaExchange::Reply& reply : replies) {
@@ -166,8 +166,10 @@ void LocalHost::on_message(int id, Message& message) {
                        message.descriptors.empty() ? FileDescriptor() : std::move(message.descriptors.front()));
   }
   if (kind == kSnapshotRequest) return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
+  // A rank that checks in late for an earlier generation has not left this one.
   const bool is_of_an_older_one = kind == kCheckedIn && body.at("generation").get<int>() != generation_.number;
   const bool leaves = kind == kFinished || kind == kFailure || (kind == kCheckedIn && !is_of_an_older_one);
+  // Its later requests are refused as those of an ended generation.
   if (leaves) ranks_.erase(id);
   started_.at(id).handlers.on_message(message);
 }
@@ -208,6 +210,7 @@ void LocalHost::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDe
   }
   std::vector<ArenaExchange::Reply> replies = arenas_->request(rank->second, which.number, bytes, std::move(shown));
   const bool has_arenas = !replies.empty() && !replies.front().message.descriptors.empty();
+  // Refusals go out at once, and so does everything in a generation within this host.
   if (!exchange_ || !has_arenas) return send_replies(replies);
   // All ranks of this host have asked. They get their arenas when the other hosts are as far.
   unlinked_[which.number] = std::move(replies);
@@ -223,6 +226,7 @@ void LocalHost::add_links(int exchange, LinkExchange::Links links) {
       // That of this host itself, which has none.
       if (link.is_open()) reply.message.descriptors.push_back(std::move(link));
     }
+    // The worker takes as many descriptors for links, and all before them for arenas.
     reply.message.body["links"] = generation_.peers.size();
   }
   send_replies(replies);

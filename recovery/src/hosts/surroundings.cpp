@@ -119,6 +119,7 @@ std::optional<Value<int>> hosts_of_torchrun(const Environment& environment) {
   return hosts_in([&](const char*) { return text->substr(0, colon); }, "PET_NNODES");
 }
 
+// torchrun reads its own options from variables with PET_ in front (PyTorch Elastic).
 Said said_by_torchrun(const Environment& environment) {
   Said said{.hosts = hosts_of_torchrun(environment),
             .host = host_in(environment, "PET_NODE_RANK"),
@@ -136,7 +137,9 @@ Said said_by_slurm(const Environment& environment) {
   const std::optional<std::string> list = environment("SLURM_STEP_NODELIST");
   const auto nodes = hosts_in(environment, "SLURM_STEP_NUM_NODES");
   if (!list || !nodes || nodes->value == 1) return {};
+  // SLURM_NODEID counts along this list, so its first name is that of host 0.
   const std::vector<std::string> names = nodes_of(*list);
+  // Variables of two steps may be mixed, where one of them was exported.
   if (static_cast<int>(names.size()) != nodes->value) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the environment has SLURM_STEP_NODELIST={} with {} nodes and SLURM_STEP_NUM_NODES={}; "
@@ -154,12 +157,15 @@ Said said_by_slurm(const Environment& environment) {
   return {.hosts = nodes,
           .host = host_in(environment, "SLURM_NODEID"),
           .head = HeadText{{names.front(), "SLURM_STEP_NODELIST"}},
+          // Tells the run from those of other jobs on these hosts. A job that is queued again keeps its number.
           .run_id = environment("SLURM_JOB_ID")};
 }
 
+// mpirun says nothing about where rank 0 is, so the address comes from MASTER_ADDR.
 Said said_by_open_mpi(const Environment& environment) {
   const auto size = number(environment, "OMPI_COMM_WORLD_SIZE", 1, 1 << 30);
   if (!size || size->value == 1) return {};
+  // With one process on each host, its number among all is the number of the host.
   const auto on_this_host = number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1, 1 << 30);
   require_one_process(on_this_host ? on_this_host->value : 1, "mpirun", "start it with mpirun --npernode 1");
   return {.hosts = hosts_in(environment, "OMPI_COMM_WORLD_SIZE"),
@@ -167,6 +173,7 @@ Said said_by_open_mpi(const Environment& environment) {
           .head = head_in(environment, "MASTER_ADDR", "MASTER_PORT")};
 }
 
+// Kubernetes gives the number of a pod, and neither how many there are nor where the first one is.
 Said said_by_indexed_job(const Environment& environment) {
   return {.host = host_in(environment, "JOB_COMPLETION_INDEX")};
 }
@@ -273,6 +280,7 @@ Surroundings surroundings_of(const HostOptions& options, const Environment& envi
   check(options, said);
   Surroundings found{.run_id = said.run_id.value_or(""), .replicas = said.replicas};
   if (said.hosts) found.hosts_by = said.hosts->name;
+  // On a single host neither a head nor a secret is needed, whatever else the environment has.
   if (!said.hosts || said.hosts->value == 1) return found;
   // The user alone names one: no launcher has a secret.
   found.secret_file = options.secret_file ? *options.secret_file : environment("HOLDFAST_SECRET_FILE").value_or("");

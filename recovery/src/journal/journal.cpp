@@ -75,6 +75,7 @@ void read_lines(const std::string& journal_path, const Take& take) {
   std::int64_t number = 0;
   for (std::string text; std::getline(file, text);) {
     ++number;
+    // Torn lines are passed over without a word: each killed watchdog may leave one.
     const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object()) continue;
     const auto skip = [&](const std::string& why) {
@@ -190,6 +191,7 @@ Journal::Journal(const std::string& path, FolderThread* thread, const Limits& li
     : thread_(thread), limits_(limits), file_(std::make_shared<JournalFile>(path)) {}
 
 Journal::~Journal() {
+  // Two waits: a user who ends a run learns after the first one what the command still waits for.
   if (thread_ == nullptr || thread_->wait(Deadline::after(limits_.silent_end))) return;
   const std::string& path = file_->path();
   log(LogLevel::info, fmt::format("the last lines of the journal {} wait for its file system, which does not answer; "
@@ -235,6 +237,8 @@ void Journal::append_restart(const Restart& restart) {
           {"generation", restart.generation},
           {"rank", restart.rank},
           {kRestartEntry, to_json(restart)}});
+  // Waits a moment, since a restart that is not on disk is not counted by the next watchdog. While the folder does not
+  // answer, no restart waits for it again.
   if (thread_ == nullptr || (is_late_ && waiting_lines() > 1)) return;
   is_late_ = !thread_->wait(Deadline::after(limits_.for_a_restart));
   if (!is_late_) return;

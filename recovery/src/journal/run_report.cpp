@@ -175,6 +175,7 @@ class Reader {
       incident.resumed = origin;
       incident.repeated = std::max<std::int64_t>(0, report_.furthest_step - origin.step);
     }
+    // Only the first one is the state with which the watchdog began.
     if (explains_an_incident || report_.starts.empty()) return;
     if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
   }
@@ -269,6 +270,7 @@ class Reader {
   void settle_cause(int member, const std::string& cause) {
     const std::optional<Restart> restart =
         restarts_.empty() ? std::nullopt : std::optional<Restart>(std::move(restarts_.front()));
+    // In their order: lines of restarts stand before the decision that they belong to.
     if (restart) restarts_.pop_front();
     Incident* incident = open_incident_of(member);
     if (incident == nullptr) return;

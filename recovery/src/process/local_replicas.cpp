@@ -149,6 +149,7 @@ LocalReplica::LocalReplica(asio::io_context& io, Sweeper& sweeper, int member, R
 void LocalReplica::watch_for_death() {
   if (std::exchange(has_joined_, true)) return;
   try {
+    // It waits for the mutex of the page on a thread of its own, hence the post to the io_context.
     death_watch_.emplace(page_, [&io = io_, weak = weak_from_this()] {
       asio::post(io, [weak] {
         if (const auto self = weak.lock()) self->on_died();
@@ -166,6 +167,7 @@ void LocalReplica::ask_to_leave(int signal) {
 }
 
 void LocalReplica::kill() {
+  // From here on its processes are not given time any more.
   is_asked_to_leave_ = false;
   process_.kill_group();
   // The exit was seen already, and its handler waits for processes that were allowed to take their time.
@@ -173,6 +175,7 @@ void LocalReplica::kill() {
 }
 
 Heartbeat LocalReplica::heartbeat(int member, std::uint64_t arrivals) const {
+  // Read first, and with acquire: the times of steps are at least those of so many.
   const std::uint64_t steps = page_.steps.load(std::memory_order_acquire);
   return {.member = member,
           .progress = page_.progress.load(std::memory_order_relaxed),

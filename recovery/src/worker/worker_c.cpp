@@ -31,7 +31,7 @@ using holdfast::recovery::MemorySnapshots;
 using holdfast::recovery::Phase;
 using holdfast::recovery::Worker;
 
-// What a C caller holds: the worker, and memory that must outlive single calls.
+// What a C caller holds: the worker, and memory that must outlive single calls. C sees a pointer to an incomplete type.
 struct holdfast_worker {
   std::unique_ptr<Worker> worker;
   std::optional<MemorySnapshots> written;
@@ -164,6 +164,7 @@ void write_snapshot(holdfast_worker& worker, std::int64_t step, std::span<const 
   if (!worker.written || worker.written->capacity_bytes() < bytes.size()) {
     // An eighth more, so that a state that grows slowly does not ask for memory at each snapshot.
     const std::size_t capacity = bytes.size() + bytes.size() / 8 + kSpareSnapshotBytes;
+    // The watchdog holds this memory, too, so the snapshot outlives the process.
     worker.written = worker.worker->request_snapshot_memory(capacity, deadline);
   }
   worker.written->write(worker.worker->generation(), step, bytes.size(),
@@ -178,6 +179,7 @@ MemorySnapshots::Whole read_snapshot(holdfast_worker& worker) {
   std::optional<MemorySnapshots::Whole> newest;
   for (const SharedMemory& memory : worker.read) {
     const auto candidate = MemorySnapshots::newest(memory);
+    // A process that died while it wrote may have left a torn one, which newest() passes over.
     if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
   }
   if (!newest) throw Error(ErrorCode::not_found, "the watchdog has no whole snapshot in memory");
@@ -246,6 +248,7 @@ int holdfast_worker_regroup_requested(const holdfast_worker* worker) {
   return worker->worker->requests().regroup ? 1 : 0;
 }
 
+// The number of the request, by which the program reports what became of it; 0 without one.
 int holdfast_worker_savepoint_requested(const holdfast_worker* worker) {
   return worker->worker->requests().savepoint;
 }
@@ -279,6 +282,7 @@ holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* worker, size_t 
       throw Error(ErrorCode::invalid_argument, fmt::format("an arena of {} bytes has no room for its header of {}",
                                                            bytes, HOLDFAST_ARENA_HEADER_BYTES));
     }
+    // Asked before memory is made for it: other hosts could not map it.
     if (worker->worker->host_ranks().size() > 1) {
       throw Error(
           ErrorCode::unsupported,
@@ -296,7 +300,8 @@ void holdfast_arenas_free(holdfast_arenas* arenas) {
   delete arenas;
 }
 
-// The bytes of the caller follow the header, which belongs to the counter.
+// The bytes of the caller follow the header, which belongs to the counter. It is a cache line, so the caller's bytes
+// are aligned and share no line with the counter.
 void* holdfast_arenas_own(holdfast_arenas* arenas) {
   return arenas->memory.own.writable().data() + HOLDFAST_ARENA_HEADER_BYTES;
 }

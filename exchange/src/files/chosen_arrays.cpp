@@ -41,6 +41,7 @@ ArrayInfo info_of(std::string name, const NpyHeader& header) {
 
 // Column-major elements of one axis are row-major too.
 std::optional<StoredElements> stored_elements(const NpyHeader& header, std::uint64_t file_offset) {
+  // Rows of a column-major array do not lie one after another, so none can be read by itself.
   if (header.is_fortran && header.shape.size() > 1) return {};
   return StoredElements{.offset = file_offset + header.data_offset, .is_big_endian = header.is_big_endian};
 }
@@ -57,6 +58,7 @@ class NpyContent : public ChosenArrays::Content {
   }
 
   std::vector<std::byte> read(std::size_t) const override {
+    // The file is one array. It is read whole, since big-endian or column-major elements are brought into order.
     std::vector<std::byte> file(source_.size_bytes());
     source_.read(0, file);
     return parse_npy(source_.path(), "", std::move(file)).bytes;
@@ -64,6 +66,7 @@ class NpyContent : public ChosenArrays::Content {
   std::optional<StoredElements> stored(std::size_t) const override { return stored_elements(header_, 0); }
 
  private:
+  // Reading moves nothing, but its functions are not const.
   mutable FileSource source_;
   NpyHeader header_;
 };
@@ -73,6 +76,7 @@ class ChosenNpz : public ChosenArrays::Content {
  public:
   ChosenNpz(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
       : source_(files, path), file_(source_, names) {
+    // In the order of `names`, by which a caller asks for them.
     for (const NpzFile::Entry& entry : file_.entries()) infos.push_back(info_of(entry.name, entry.header));
   }
 
@@ -93,6 +97,7 @@ class ChosenSafetensors : public ChosenArrays::Content {
   ChosenSafetensors(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
       : source_(files, path), file_(source_, UnknownTypes::keep) {
     for (const std::string& name : names) {
+      // The reader has sorted its entries by name, and keeps them where they are.
       const auto found = std::ranges::lower_bound(file_.entries(), name, {}, &SafetensorsEntry::name);
       if (found == file_.entries().end() || found->name != name) {
         std::vector<std::string> present;
@@ -146,6 +151,7 @@ class ChosenHdf5 : public ChosenArrays::Content {
   ChosenHdf5(FileSystem& files, const std::string& path, const std::vector<std::string>& names,
              const ChosenOptions& options)
       : file_(files, path, limits_for(options), TreeDemand::readable) {
+    // Names and shapes alone: the helper leaves out the elements.
     const Hdf5Tree tree = file_.read_heads();
     for (const std::string& name : names) {
       // h5py's users write "/x" as well.
@@ -164,6 +170,7 @@ class ChosenHdf5 : public ChosenArrays::Content {
     }
     const Hdf5Dataset* dataset = tree_.find_dataset(paths_[index]);
     HOLDFAST_ASSERT(dataset != nullptr && dataset->array.shape == infos[index].shape);
+    // Copied, since an array may be read again, and another call of the helper would cost more.
     return dataset->array.bytes;
   }
   std::optional<StoredElements> stored(std::size_t) const override { return {}; }
@@ -258,9 +265,11 @@ ChosenArrays::ChosenArrays(FileSystem& files, const std::string& path, ArrayFile
                            const std::vector<std::string>& names, const ChosenOptions& options)
     : path_(path),
       options_(options),
+      // An allocation that fails becomes an error that names the file.
       content_(within_memory(path, [&] { return open_chosen(files, path, kind, names, options); })) {}
 
 ChosenArrays::~ChosenArrays() = default;
+// Out of line, since Content is complete in this source alone.
 ChosenArrays::ChosenArrays(ChosenArrays&&) noexcept = default;
 ChosenArrays& ChosenArrays::operator=(ChosenArrays&&) noexcept = default;
 

@@ -187,6 +187,7 @@ class Check {
     const std::string path = group.empty() ? name : group + "/" + name;
     const std::string problem = problem_of_link(path, name, is_hard);
     require(!needs_all_ || problem.empty(), label_of(path) + problem);
+    // Soft links and second names are left to the helper here.
     if (!needs_all_ && (!problem.empty() || objects_.contains(address))) return;
     add_object(path, address);
   }

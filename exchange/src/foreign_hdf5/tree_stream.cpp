@@ -209,6 +209,7 @@ class TreeDecoder {
  private:
   // Returns false at the end.
   bool decode_record() {
+    // Kind and length, as write_record() writes them.
     std::array<std::byte, 9> head{};
     source_.read(head);
     PayloadReader reader(head);
@@ -286,6 +287,7 @@ class TreeDecoder {
     dataset.attributes = payload.read_attributes();
     payload.require_end();
     require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
+    // The sum over all datasets is bounded, since a crafted helper could announce any number of them.
     room_for_elements_ -= bytes;
     // With heads alone, no elements follow.
     missing_elements_ = options_.heads_only ? 0 : bytes;

@@ -62,6 +62,7 @@ ArraySet read_legacy_weights(Hdf5Tree tree, const std::string& path) {
   KerasContent content;
   content.description.form = KerasForm::legacy_weights;
   Json no_config;
+  // A model of Keras's multi_gpu_model() has its layers in a wrapper, and in it the base model.
   content.description.replicated = unwrap_replicas(tree, "", no_config, path);
   read_keras_legacy(tree, "", nullptr, {}, path, content);
   return finish_keras(std::move(content));

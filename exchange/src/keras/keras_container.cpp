@@ -181,6 +181,7 @@ void KerasContainer::read_options(std::size_t entry, const Json& options, KerasN
     if (value.is_null() || std::ranges::find(node.named, key) != node.named.end()) continue;
     if (row != nullptr && std::ranges::find(row->argument_names, key) != row->argument_names.end()) continue;
     if (row != nullptr && std::ranges::find(row->call_flags, key) != row->call_flags.end() && value.is_boolean()) {
+      // A flag that is false is the default.
       if (value.get<bool>()) node.flags.push_back(key);
       continue;
     }
@@ -245,7 +246,8 @@ void KerasContainer::collect_argument(std::size_t entry, const Json& argument, s
   if (text_member(argument, "class_name") == "__keras_tensor__") {
     auto reference = reference_from(member(member(argument, "config"), "keras_history"));
     if (!reference) refuse(fmt::format("calls layer {} with an output of no layer", shown(entry)));
-    // An argument without a number stands for the next of the inputs.
+    // An argument without a number stands for the next of the inputs: subtract(3, x) has the order of its operands
+    // here.
     node.inputs.push_back(std::move(*reference));
     node.arguments.emplace_back();
   } else if (argument.is_number()) {

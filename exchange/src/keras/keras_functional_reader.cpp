@@ -44,6 +44,7 @@ class FunctionalReader {
                          "is neither a Sequential nor a functional model; save the model as one of these");
     }
     result_.graph.outputs = is_sequential(config) ? read_sequential(config) : read_functional(config);
+    // Last, since only all calls together show whether an input is read as ids alone.
     make_ids_integers();
     result_.graph = in_holdfast_order(result_.graph);
     return std::move(result_);
@@ -52,6 +53,7 @@ class FunctionalReader {
  private:
   [[noreturn]] void refuse(const std::string& problem) const { refuse_keras_model(label_, problem); }
 
+  // A Sequential has one input, which its configuration need not name.
   Values read_sequential(const Json& config) {
     const Json& options = member(config, "config");
     const Json* shape = &member(options, "build_input_shape");
@@ -138,6 +140,7 @@ class FunctionalReader {
     count_entries(model.nodes().size());
     std::map<std::string, std::size_t> places;  // of the inputs, by name
     for (const KerasReference& input : model.references("input_layers")) places.emplace(input.layer, places.size());
+    // A nested model is called with other values than its own inputs, one for each in their order.
     if (places.size() != inputs.size()) {
       refuse(fmt::format("calls {} with {} values instead of {}", quoted_text(path), inputs.size(), places.size()));
     }
@@ -162,6 +165,7 @@ class FunctionalReader {
         continue;
       }
       Values arguments;
+      // Calls come in an order in which the values that one needs are there.
       for (const KerasReference& input : node.inputs) arguments.push_back(value_of(input, model.has_old_nodes(node)));
       const auto number = std::find(entry.nodes.begin(), entry.nodes.end(), place) - entry.nodes.begin();
       values[place] = call_entry(model, entry, node, static_cast<std::size_t>(number), arguments);
@@ -253,6 +257,7 @@ class FunctionalReader {
     if (inputs.size() != 1 || !sequence || sequence->size() < 2) {
       refuse_keras_layer(path, entry.class_name, "needs one sequence, of a shape that can be derived");
     }
+    // The name of the inner layer is not used: Keras stores its weights under "layer" of the wrapper.
     const Json& inner = member(member(*entry.json, "config"), "layer");
     const std::string inner_path = path + "/layer";
     const KerasCall call{.path = inner_path,
@@ -264,6 +269,7 @@ class FunctionalReader {
     if (takes_further_axes(steps)) return call_steps(entry, inner_path, node, number, steps, values);
     const std::int64_t count = sequence->front();
     Values rows;
+    // A file may ask for any number of steps; add_call() ends this at kMaxCalls.
     for (std::int64_t step = 0; step < count; ++step) {
       // Each step has a number of its own among all calls of the layer.
       const std::size_t place = number * static_cast<std::size_t>(count) + static_cast<std::size_t>(step);

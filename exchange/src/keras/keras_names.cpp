@@ -1,5 +1,6 @@
 // A layer is named in the configuration, in the calls that take its outputs, and in its arrays. All are changed
-// together, so the file stays one that Keras could have written.
+// together, so the file stays one that Keras could have written. Names of Holdfast are a part of paths and of files, so
+// they have fewer letters than those of Keras. Each change is told in a note.
 
 #include "keras/keras_names.h"
 
@@ -34,7 +35,7 @@ std::string layer_name_like(const std::string& name, std::set<std::string>& take
     const bool is_continuation = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
     if (!is_continuation) result += is_in_layer_name(c) ? c : '_';
   }
-  // Room for a number at the end.
+  // Room for a number at the end, and for a sign in front.
   result.resize(std::min(result.size(), kMaxLayerName - 8));
   if (result.empty() || result.front() == '.') result.insert(0, "_");
   std::string unused = result;
@@ -78,6 +79,7 @@ class LayerRenamer {
 
  private:
   Names rename_layers_of(Json& layers, const std::string& path) {
+    // All names first: a new one must not be that of a layer that keeps its own.
     std::set<std::string> taken;
     for (const Json& layer : layers) taken.insert(layer_name(layer));
     Names names;
@@ -129,6 +131,7 @@ std::vector<std::string> rename_layers(ArraySet& keras, Json& metadata) {
   }
   description["config"] = config.dump();
   for (NamedArray& array : keras.arrays) rename_array(array.name, paths);
+  // The places of arrays in the file are found by their names, which have just changed.
   Json files = Json::object();
   for (const auto& [name, place] : member(description, "paths").items()) {
     std::string array = name;
@@ -136,6 +139,7 @@ std::vector<std::string> rename_layers(ArraySet& keras, Json& metadata) {
     files[array] = place;
   }
   description["paths"] = std::move(files);
+  // Users may have changed the metadata, so this may be any JSON.
   for (Json& name : description["optimizer"]) {
     if (name.is_string()) rename_array(name.get_ref<std::string&>(), paths);
   }

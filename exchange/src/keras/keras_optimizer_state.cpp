@@ -75,6 +75,7 @@ float initial_slot_value(std::string_view array, const Json& optimizer) {
 
 }  // namespace
 
+// A compile() begins with an optimizer that has counted nothing, while the steps of the run go on.
 std::int64_t step_of_last_compile(const Json& metadata) {
   std::int64_t step = 0;
   const Json& calls = member(metadata, "calls");
@@ -110,6 +111,7 @@ KerasOptimizerState keras_optimizer_state(const Json& metadata) {
 std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& state,
                                                  std::span<const TrainableVariable> variables) {
   std::vector<SlotOfVariable> order;
+  // Keras makes the slots of a pass for one variable after another, before those of the next pass.
   for (const KerasOptimizerPass& pass : state.passes) {
     for (std::size_t variable = 0; variable < variables.size(); ++variable) {
       const TrainableVariable& of = variables[variable];
@@ -124,6 +126,7 @@ std::vector<SlotOfVariable> slots_in_keras_order(const KerasOptimizerState& stat
 
 std::vector<std::byte> initial_slot_bytes(const NamedArray& array, std::span<const NamedArray> all,
                                           const Json& metadata) {
+  // A moving average begins as the parameter itself; a zero would pull it down for long.
   const std::string averages = fmt::format("{}{}/", kOptimizerPrefix, kAverageSlot);
   if (array.name.starts_with(averages)) {
     const auto parameter = std::ranges::find(all, kModelPrefix + array.name.substr(averages.size()), &NamedArray::name);

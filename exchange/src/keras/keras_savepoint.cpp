@@ -344,6 +344,7 @@ class Merger {
   void reorder(NamedArray& array, const Match& match, const std::string& place) const {
     const auto found = after_flatten_.find(match.array.substr(std::string_view(kModelPrefix).size()));
     if (found == after_flatten_.end()) return;
+    // Flattens are numbered in both models, since their names may differ.
     std::size_t number = 0;
     for (const KerasLayer& layer : target_.layers()) {
       if (layer.class_name != "Flatten" || number++ != found->second) continue;

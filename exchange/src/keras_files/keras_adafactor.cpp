@@ -96,6 +96,7 @@ NamedArray product_of(const NamedArray& rows, const NamedArray& columns) {
 
 std::vector<std::uint64_t> keras_slot_shape(SlotKind kind, Extents parameter) {
   std::vector<std::uint64_t> shape(parameter.begin(), parameter.end());
+  // The product has the shape of the parameter.
   if (kind != SlotKind::row_factor && kind != SlotKind::column_factor) return shape;
   if (!is_factored(parameter)) return {};
   shape.erase(shape.end() - (kind == SlotKind::row_factor ? 1 : 2));

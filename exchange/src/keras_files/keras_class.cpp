@@ -106,6 +106,7 @@ const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU
                                   Class{"ReversibleEmbedding", &kReversible}};
 
 // Layers without variables.
+// Named, since an unknown class may have variables, and a known one without any has none.
 constexpr std::array<std::string_view, 68> kBareClasses = {"Activation",
                                                            "ActivityRegularization",
                                                            "AdaptiveAveragePooling1D",
@@ -229,6 +230,7 @@ const Variables* variables_of_group(std::string_view snake_name) {
     if (attribute.name == snake_name) return variables_of(attribute.class_name);
   }
   const std::string_view base = without_counter(snake_name);
+  // "dense_1" is the second Dense layer of a model: Keras names groups after classes and counts them.
   const auto fits = [base](const Class& known) { return keras_snake_case(known.name) == base; };
   const auto found = std::find_if(kClasses.begin(), kClasses.end(), fits);
   if (found != kClasses.end()) return found->variables;
@@ -239,6 +241,7 @@ const Variables* variables_of_group(std::string_view snake_name) {
 }  // namespace
 
 std::string keras_snake_case(std::string_view class_name) {
+  // The two substitutions of Keras's to_snake_case(), without regular expressions.
   std::string word;
   for (const char c : class_name) {
     if (is_word(c)) word.push_back(c);
@@ -276,6 +279,7 @@ std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class
         variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default) == variable.flag_value;
     if (is_there) result.push_back({std::string(variable.name), variable.is_trainable});
   }
+  // The only variable that another option than a flag brings.
   if (class_name == "Attention" && text_member(config, "score_mode") == "concat") {
     result.push_back({"concat_score_weight", true});
   }
@@ -286,6 +290,7 @@ std::vector<std::string> guess_keras_variables(std::string_view snake_name, std:
   const Variables* variables = variables_of_group(snake_name);
   if (variables == nullptr) return {};
   const auto is_optional = [](const Variable& variable) { return !variable.flag.empty(); };
+  // A weights file has no configuration, so the number of variables is all that tells whether there is a bias.
   const auto optional = static_cast<std::size_t>(std::count_if(variables->begin(), variables->end(), is_optional));
   // Either all optional variables exist, or none: any other number leaves open which ones are missing.
   const bool has_all = count == variables->size();

@@ -15,7 +15,8 @@ namespace {
 // The most attributes over which a long list is split. Each holds up to 64 KiB.
 constexpr std::size_t kMaxParts = 1000;
 
-// Numbers in attributes travel as hexadecimal bytes, so that no bit changes on the way through JSON.
+// Numbers in attributes travel as hexadecimal bytes, so that no bit changes on the way through JSON. They are few: a
+// weight is an array and not an attribute.
 std::string to_hex(const std::vector<std::byte>& bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -43,6 +44,7 @@ Json attribute_value(const Hdf5Attribute& attribute) {
 
 Hdf5Attribute attribute_from(const std::string& name, const Json& value) {
   if (value.is_string()) return {name, value.get<std::string>()};
+  // The kind of JSON tells which of the three forms of attribute_value() it is.
   if (value.is_array()) return {name, value.get<std::vector<std::string>>()};
   return {name, NamedArray{.name = "",
                            .dtype = dtype_from_name(value.at("dtype").get<std::string>()),
@@ -96,6 +98,7 @@ KerasDescription keras_description(const Json& metadata) {
     const Json& keras = metadata.at("keras");
     KerasDescription description;
     description.form = keras_form_from_name(keras.at("form").get<std::string>());
+    // Members that keras_metadata() leaves out have the value of an empty one.
     description.config = keras.value("config", "");
     description.archive_metadata = keras.value("archive_metadata", "");
     description.paths = keras.at("paths").get<std::map<std::string, std::string>>();

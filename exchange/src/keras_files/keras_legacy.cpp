@@ -52,6 +52,7 @@ class LegacyReader {
   }
 
  private:
+  // The collector has each dataset once: one that was taken is not there any more.
   void require_dataset(const std::string& path) const {
     if (!collector_.has(path)) {
       refuse_keras_model(
@@ -175,6 +176,7 @@ std::string legacy_variable(const std::string& layer, const std::string& weight)
 
 std::vector<LegacyLayer> legacy_layers(const Hdf5Tree& tree, const std::string& root, const std::string& label) {
   const Hdf5Group* group = tree.find_group(root);
+  // is_legacy_weights() has found it.
   HOLDFAST_ASSERT(group != nullptr);
   std::vector<LegacyLayer> layers;
   for (const std::string& name : list_attribute(group->attributes, kLayerNames)) {

@@ -151,6 +151,7 @@ class FunctionReader {
   SampleShape resized_shape(bool is_expanded) const {
     SampleShape shape = known_shape();
     const Json& value = member(config_, "axis");
+    // Keras counts the axis of samples, and axes of the result where one is added.
     const auto rank = static_cast<std::int64_t>(shape.size()) + (is_expanded ? 2 : 1);
     std::set<std::int64_t> places;
     for (const Json& entry : value.is_array() ? value : Json::array({value})) {
@@ -325,6 +326,7 @@ class FunctionReader {
 
   // Holdfast reduces neighbouring axes, which stay with extent 1, and so in several steps.
   Steps reduction(const std::string& kind) const {
+    // A start value would be a part of the sum.
     options_.require("initial", nullptr);
     const auto axes = static_cast<std::int64_t>(options_.rank());
     std::vector<bool> is_reduced(options_.rank());

@@ -16,12 +16,14 @@ namespace {
 using Shapes = std::span<const MaybeShape>;
 
 std::int64_t elements_of(const SampleShape& shape) {
+  // Without a check: each shape here has passed checked(), which limits the product of its extents.
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) elements *= size;
   return elements;
 }
 
-// The extents of the output are options, or those of the input's axis with the same letter.
+// The extents of the output are options, or those of the input's axis with the same letter. The equation is split as
+// EinsumDense does it, and one that it would refuse has no shape here.
 MaybeShape summed_over(const SampleShape& shape, const Json& config) {
   const std::string equation = text_member(config, "equation");
   const std::size_t comma = equation.find(',');
@@ -160,6 +162,7 @@ MaybeShape dotted(Shapes inputs, const Json& config) {
   const Json& axes = member(config, "axes");
   if (inputs.size() != 2 || !axes.is_array() || axes.size() != 2) return std::nullopt;
   SampleShape result;
+  // Extents of the two axes that are multiplied.
   std::array<std::int64_t, 2> common = {};
   for (std::size_t i = 0; i < 2; ++i) {
     const auto rank = static_cast<std::int64_t>(inputs[i]->size());
@@ -180,6 +183,7 @@ MaybeShape embedded(const SampleShape& shape, const Json& config) {
   SampleShape result = shape;
   const auto width = extent(member(config, "width"));
   if (!width) return std::nullopt;
+  // A vector for each id, as a new last axis.
   result.push_back(*width);
   return checked(std::move(result));
 }
@@ -251,6 +255,7 @@ constexpr std::array<std::pair<std::string_view, ShapeOfOne>, 22> kOneInput = {{
     {"UpSampling", enlarged},
 }};
 
+// Each element has one of its own in the output, or is a part of a row that is normalized.
 constexpr std::array<std::string_view, 20> kSameShape = {"Activation",
                                                          "AlphaDropout",
                                                          "BatchNormalization",
@@ -284,6 +289,7 @@ bool is_recurrent(const std::string& kind) {
 // The values of an attention: those among its inputs that are no masks, or the query itself.
 MaybeShape value_of_attention(const ModelGraphLayer& layer, Shapes inputs) {
   std::size_t masks = 0;
+  // Masks are the last inputs, and options say which of them there are.
   for (const char* mask : {"attention_mask", "padding_mask"}) masks += flag_member(layer.config, mask, false) ? 1 : 0;
   return inputs.size() > masks + 1 ? inputs[1] : inputs[0];
 }
@@ -295,7 +301,6 @@ MaybeShape attended(const ModelGraphLayer& layer, Shapes inputs) {
 
 constexpr std::array<std::string_view, 6> kMerging = {"Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"};
 
-// What an attention gives each key, for each query and in each head.
 // What an attention gives each key, for each query and in each head.
 MaybeShape shares_of(const ModelGraphLayer& layer, Shapes inputs) {
   const SampleShape& query = *inputs[0];
@@ -316,6 +321,7 @@ MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs, bool is_reve
   const bool is_same = std::find(kSameShape.begin(), kSameShape.end(), layer.kind) != kSameShape.end();
   if (is_same) return inputs.size() == 1 ? inputs.front() : std::nullopt;
   if (layer.kind == "ReversibleEmbedding" && inputs.size() == 1) {
+    // The same layer maps ids to vectors, and vectors back to scores of ids.
     if (!is_reversed) return embedded(*inputs.front(), layer.config);
     return with_last(*inputs.front(), extent(member(layer.config, "vocabulary")));
   }
@@ -323,6 +329,7 @@ MaybeShape shape_after(const ModelGraphLayer& layer, Shapes inputs, bool is_reve
     const bool is_kind = kind == layer.kind || kind == without_rank(layer.kind);
     if (is_kind && inputs.size() == 1) return function(*inputs.front(), layer.config);
   }
+  // The projection of an attention of heads gives it the width of its query.
   if (is_attention_of_heads(layer.kind)) return inputs.front()->size() == 2 ? inputs.front() : std::nullopt;
   if (layer.kind == "Attention" || layer.kind == "AdditiveAttention") return attended(layer, inputs);
   if (is_recurrent(layer.kind)) return recurrent(*inputs.front(), layer.config);
@@ -341,6 +348,7 @@ std::size_t output_count(const ModelGraphLayer& layer) {
   if (!has_states) return 1;
   const bool is_both_ways = layer.kind == "Bidirectional";
   const std::string kind = is_both_ways ? text_member(layer.config, "layer") : layer.kind;
+  // The output, then the states of each direction: an LSTM has two.
   return 1 + (kind == "LSTM" ? 2U : 1U) * (is_both_ways ? 2U : 1U);
 }
 
@@ -349,6 +357,7 @@ std::vector<MaybeShape> shapes_after(const ModelGraphLayer& layer, Shapes inputs
   const std::size_t count = output_count(layer);
   if (count > 1 && is_recurrent(layer.kind)) {
     const auto units = extent(member(layer.config, "units"));
+    // States of each direction have the units of one, also where the outputs of both lie side by side.
     shapes.resize(count, units ? MaybeShape(SampleShape{*units}) : std::nullopt);
   } else if (count > 1) {
     // Without the first shape some input has none either.

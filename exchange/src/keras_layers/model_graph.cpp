@@ -192,11 +192,13 @@ std::vector<std::size_t> calls_in_order(const ModelGraph& graph) {
   for (const ModelGraphSource& output : graph.outputs) {
     enter(output);
     while (!visits.empty()) {
+      // Not used after enter(), which may move the visits.
       Visit& visit = visits.back();
       const std::vector<ModelGraphSource>& inputs = graph.calls[visit.call].inputs;
       if (visit.next_input < inputs.size()) {
         enter(inputs[visit.next_input++]);
       } else {
+        // After all its inputs, so each call comes after those that it needs.
         order.push_back(visit.call);
         visits.pop_back();
       }
@@ -236,7 +238,7 @@ void refuse_savepoint(const std::string& problem) {
 bool ModelGraph::is_chain() const {
   // A layer that is called twice or never makes the two numbers differ.
   if (inputs.size() != 1 || outputs.size() != 1 || calls.size() != layers.size()) return false;
-  // Nor has it one for the type of its input, and for the name of its output.
+  // The text of a chain has no place for the type of its input, and for the name of its output.
   if (inputs.front().dtype != "f32" || !output_names.empty()) return false;
   ModelGraphSource last;
   for (std::size_t call = 0; call < calls.size(); ++call) {
@@ -291,6 +293,7 @@ ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<b
   std::set<std::string> names;
   for (const ModelGraphLayer& layer : graph.layers) names.insert(layer.name);
   constexpr std::size_t kNone = ModelGraphSource::kModelInput;
+  // `is_option` says which activations the other program has as options of a layer. The others become layers.
   std::vector<std::size_t> activations(graph.layers.size(), kNone);  // by layer: the layer of its activation
   for (std::size_t layer = 0; layer < graph.layers.size(); ++layer) {
     Json& config = result.layers[layer].config;
@@ -309,6 +312,7 @@ ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<b
     if (source.call != kNone) source.call = last[source.call];
     return source;
   };
+  // Each call of such a layer is followed by one of its activation.
   for (std::size_t place = 0; place < graph.calls.size(); ++place) {
     ModelGraphCall call = graph.calls[place];
     std::transform(call.inputs.begin(), call.inputs.end(), call.inputs.begin(), moved);

@@ -102,6 +102,7 @@ class ToPyTorch : public Exchange {
 
   void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
                  const Order& row) override {
+    // Two rows of equal length, one after another.
     const auto middle = ours.bytes.begin() + static_cast<std::ptrdiff_t>(ours.bytes.size() / 2);
     move({"", ours.dtype, row.seen, {ours.bytes.begin(), middle}}, first, row);
     move({"", ours.dtype, row.seen, {middle, ours.bytes.end()}}, second, row);
@@ -122,6 +123,7 @@ class ToPyTorch : public Exchange {
     set_.arrays.push_back({theirs, ours.front()->dtype, std::move(shape), std::move(bytes)});
   }
 
+  // PyTorch computes these arrays itself, so they stay out of the state dict.
   void keep(const NamedArray& /*ours*/) override {}
 
   void move_constant(Constant constant, const NamedArray& like, const std::string& theirs) override {
@@ -170,6 +172,7 @@ class FromPyTorch : public Exchange {
     for (const NamedArray& array : state_dict.arrays) {
       const bool is_mask =
           array.name.ends_with(".attn.masked_bias") || (array.name.ends_with(".attn.bias") && array.shape.size() == 4);
+      // Older files of GPT-2 hold the causal mask as a buffer; it is not a weight.
       if (style == PyTorchStyle::gpt2 && is_mask) continue;
       const bool is_shortened = have_prefix && array.name.starts_with(prefix);
       theirs_.emplace(array.name.substr(is_shortened ? prefix.size() : 0), &array);
@@ -244,6 +247,7 @@ class FromPyTorch : public Exchange {
     if (is_transposed) std::swap(shape[0], shape[1]);
     std::vector<std::byte> bytes = fetch(theirs, *ours.front(), shape);
     if (is_transposed) bytes = transpose(bytes, size_bytes(ours.front()->dtype), shape, kMatrixAxes);
+    // Parts lie one after another along the first axis, so each is a range of bytes.
     auto begin = bytes.begin();
     for (std::size_t part = 0; part < ours.size(); ++part) {
       const auto end = begin + static_cast<std::ptrdiff_t>(ours[part]->bytes.size());

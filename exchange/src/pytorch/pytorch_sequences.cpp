@@ -23,6 +23,7 @@ struct StackedPlace {
 };
 
 std::optional<StackedPlace> stacked_place(const std::string& layer) {
+  // npos + 1 is 0, for a name of digits alone.
   const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
   const std::string number = layer.substr(digits);
   if (number.empty() || (number.size() > 1 && number.front() == '0')) return std::nullopt;
@@ -48,6 +49,7 @@ class RecurrentMove {
   std::uint64_t run(const std::string& part, const std::string& suffix) {
     kernel(part + "kernel", "weight_ih", suffix);
     const std::uint64_t units = kernel(part + "recurrent_kernel", "weight_hh", suffix);
+    // PyTorch's module is made with bias=False then, and has neither of its two.
     if (arrays_.find(layer_, part + "bias") == nullptr) return units;
     const std::string first = their_name("bias_ih", suffix);
     const std::string second = their_name("bias_hh", suffix);
@@ -83,6 +85,7 @@ class RecurrentMove {
   std::string their_name(const std::string& entry, const std::string& suffix) const {
     const std::string alone = name_in_pytorch(layer_, entry + "_l0" + suffix);
     const std::optional<StackedPlace> place = stacked_place(layer_.name);
+    // Without an exchange the walk only checks, and asks for no names.
     if (exchange_ == nullptr || !place) return alone;
     GraphLayer module = layer_;
     module.name = place->module;
@@ -98,6 +101,7 @@ class RecurrentMove {
                    fmt::format("has shape {}, which cannot be split into {} gates", text_of_shape(array.shape), gates));
     }
     Order order = transposed(array.shape, {1, 0});
+    // PyTorch has the gates of an LSTM in Keras's order, and those of a GRU in another one.
     order.swaps_gates = kind_ == "GRU";
     if (exchange_ != nullptr) exchange_->move(array, their_name(their_entry, suffix), order);
     return array.shape[1] / gates;
@@ -156,6 +160,7 @@ class AttentionMove {
     }
   }
 
+  // The kernel is [width, heads, dim].
   static std::uint64_t heads_width(const NamedArray& kernel) { return kernel.shape[1] * kernel.shape[2]; }
 
   // [width, heads, dim] is [heads dim, width] there.

@@ -42,7 +42,7 @@ std::string text_of(const Json& value) {
   return value.get<std::string>();
 }
 
-// A graph may leave out a list, which is empty then.
+// A graph may leave out a list, which is empty then: a module without counters has none.
 const Json& list_of(const Json& config, const char* key) {
   static const Json none = Json::array();
   const Json& list = member(config, key);
@@ -51,7 +51,8 @@ const Json& list_of(const Json& config, const char* key) {
   return list;
 }
 
-// Types of constants, named as in safetensors.
+// Types of constants, named as in safetensors. Constants are whole numbers and truth values: floats are parameters or
+// buffers, which are arrays.
 std::optional<DType> dtype_of(const std::string& name) {
   static const std::map<std::string, DType> types{{"I64", DType::i64}, {"I32", DType::i32}, {"I16", DType::i16},
                                                   {"I8", DType::i8},   {"U8", DType::u8},   {"BOOL", DType::boolean}};
@@ -140,6 +141,7 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     const std::string& first = alias == aliases.end() ? name : alias->second;
     const auto array = arrays.find(first);
     if (counters.contains(first)) {
+      // A module that was loaded had counted before the first step of this run.
       const std::optional<std::int64_t> start = integer_value(member(member(config, "counter_starts"), first));
       std::int64_t count = 0;
       if (__builtin_add_overflow(start.value_or(0), steps, &count)) {
@@ -153,10 +155,12 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
     } else if (alias != aliases.end()) {
       exchange.copy(*array->second, theirs);
     } else {
+      // Moved once: a second name gets a copy, as an alias does.
       if (!taken.insert(name).second) refuse(fmt::format("it names the array {} twice", quoted_text(name)));
       exchange.move(*array->second, theirs, unchanged(*array->second));
     }
   }
+  // An array that no name of PyTorch is for would be lost in the file without a word.
   for (const auto& [name, array] : arrays) {
     if (!taken.contains(name)) refuse(fmt::format("it does not name the array {}", quoted_text(name)));
   }

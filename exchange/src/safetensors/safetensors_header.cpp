@@ -102,6 +102,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 
   bool start_array(std::size_t /*size*/) override {
     if (state_ != State::tensor || key_ == "dtype") return fail_at_value();
+    // tensor_key() has let no other key through.
     return go_to(key_ == "shape" ? State::shape : State::offsets);
   }
 

@@ -1,5 +1,6 @@
-// Matrices need products that are made for one shape, and memory. Several threads update arrays at once, so each of
-// them borrows a workspace of the shape and gives it back; there are as many as were ever in use at once.
+// Muon (Jordan et al., 2024) for matrices, and Adam for all other arrays, in the form that Keras has given it. Matrices
+// need products that are made for one shape, and memory. Several threads update arrays at once, so each of them borrows
+// a workspace of the shape and gives it back. There are as many as were ever in use at once.
 
 #include "holdfast/optim/muon.h"
 
@@ -176,6 +177,8 @@ void Muon::update_array(const ParameterArray& array, std::int64_t step, std::spa
   HOLDFAST_ASSERT(parameters.size() >= elements && slots[0].size() == parameters.size());
   const float rate = options_.learning_rate.of_update(step);
   const float kept = kept_after_decay(options_.weight_decay, rate);
+  // Liu et al., 2025, section 2.2: the entries of an orthogonal matrix shrink with its longer side. Updates of all
+  // shapes are to have the size that Adam's have.
   const double scale =
       options_.rms_rate ? *options_.rms_rate * std::sqrt(static_cast<double>(std::max(rows, columns))) : 1.0;
   const auto change = static_cast<float>(rate * scale);

@@ -18,7 +18,7 @@ namespace {
 
 using compute::ElementProgram;
 
-// The rate of SGD's momentum lies in its only slot.
+// SGD has one slot, the velocity, and that only where it has a momentum.
 float* velocity_of(const compute::SgdStep& step, const UpdateArrays& arrays) {
   HOLDFAST_ASSERT(arrays.slots.size() == (step.momentum > 0 ? 1U : 0U));
   return step.momentum > 0 ? arrays.slots[0].data() : nullptr;
@@ -128,6 +128,7 @@ void run_pass(const UpdatePass& pass, const UpdateArrays& arrays) {
 void update_arrays(compute::Backend& backend, const Optimizer& optimizer, std::int64_t step, const UpdateArrays& arrays,
                    const ArrayPasses& passes) {
   if (backend.device_kernels() == nullptr) return update_on_host(optimizer, step, arrays, passes);
+  // Without a pass, the rule is a function on the host alone: the arrays travel there and back.
   const std::shared_ptr<const UpdatePass> pass = optimizer.pass(step);
   if (pass == nullptr) return update_copies(backend.memory(), optimizer, step, arrays);
   require_one_length(arrays);

@@ -102,7 +102,8 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
-// Constants are compared and written as text, since they are a part of the graph's JSON.
+// Constants are compared and written as text, since they are a part of the graph's JSON. A byte is two digits, and the
+// first byte in memory comes first.
 std::string hex_of(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.contiguous();
   const auto* bytes = static_cast<const unsigned char*>(whole.data_ptr());
@@ -251,6 +252,7 @@ static std::vector<std::uint32_t> versions_of(const std::vector<at::Tensor>& som
   return versions;
 }
 
+// Before view(): it gives the tensors other memory, and what they have here is not used any more.
 void WorkerModule::move_to(at::Device place) {
   module_->to(place);
   device_ = place;
@@ -317,6 +319,8 @@ void WorkerModule::set_buffers(std::span<const float> buffers, std::int64_t step
     }
   }
   steps_ = steps;
+  // LibTorch counts the changes in place of each tensor. So a change by forward() is found without a copy of the
+  // numbers.
   versions_ = versions_of(parameters_, frozen_);
   constant_versions_ = versions_of(constants_);
 }
@@ -342,6 +346,7 @@ std::string WorkerModule::forbidden_change(std::span<const float> counted) const
     }
   }
   for (std::size_t i = 0; i < counters_.size(); ++i) {
+    // A layer that forward() does not reach counts nothing.
     if (counted[i] == 0 || counted[i] == 1) continue;
     return fmt::format("the counter \"{}\" by another number than 0 or 1; call the layer once in forward()",
                        arrays_->counters[i]);
@@ -370,6 +375,7 @@ void WorkerModule::queue_changed_buffers(std::span<float> to, std::span<const fl
     const std::span<const float> then = arrays_->buffers.view(before, i);
     if (then.empty()) continue;
     const at::Tensor now = buffers_[i].detach().contiguous();
+    // As integers, so that a NaN that has not changed is equal to itself.
     const at::Tensor differs = now.view(at::kInt).ne(at_device(then.data(), now.sizes()).view(at::kInt)).any();
     const std::span<float> changed = arrays_->buffers.view(to.first(floats), i);
     at_device(changed.data(), now.sizes()).copy_(at::where(differs, now * part, at::zeros({}, now.options())));

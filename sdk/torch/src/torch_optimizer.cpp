@@ -259,6 +259,7 @@ TorchOptimizer::TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer, std:
     slot_kinds_.push_back(slot);
     uses_.push_back(std::move(uses));
   }
+  // set_rates() keeps the ratio of each group's rate to that of the first.
   if (groups_.size() > 1 && groups_.front().first_rate == 0) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -349,6 +350,7 @@ void TorchOptimizer::view(std::span<float> parameters, std::vector<std::span<flo
                   .key = {},
                   .slots = {}};
       piece.tensor = part(parameters, piece);
+      // LibTorch finds the state of a tensor by the address of its implementation, which piece.tensor keeps alive.
       piece.key = key_of(piece.tensor);
       for (const std::span<float> arena : arenas_) piece.slots.push_back(part(arena, piece));
       of_parameter[i].push_back(piece.tensor);
@@ -405,7 +407,8 @@ void TorchOptimizer::put_states(std::span<const float> counts) {
   }
 }
 
-// LibTorch's optimizers read gradients and do not write them.
+// LibTorch's optimizers read gradients and do not write them. A parameter without one is left out of the step, as
+// LibTorch does it with a layer that forward() did not reach.
 void TorchOptimizer::give_gradients(std::span<const float> gradients, std::span<const float> used) {
   for (Piece& piece : pieces_) {
     at::Tensor& gradient = piece.tensor.mutable_grad();
@@ -414,6 +417,7 @@ void TorchOptimizer::give_gradients(std::span<const float> gradients, std::span<
       continue;
     }
     auto* const begin = const_cast<float*>(gradients.subspan(piece.begin).data());
+    // The arena of gradients may be another one than in the last step.
     if (gradient.defined() && gradient.data_ptr() == begin) continue;
     gradient = tensor_at(begin, {static_cast<std::int64_t>(piece.count)}, at::kFloat, place_);
   }
@@ -427,6 +431,7 @@ void TorchOptimizer::take_states(const Counts& counts) {
       if (!uses_[slot][piece.parameter]) continue;
       const at::Tensor& made = kind_->slots[slot_kinds_[slot]].tensor(*state);
       const at::Tensor& kept = piece.slots[slot];
+      // The first step makes new tensors instead of writing to ours, as SGD does for its momentum.
       if (made.defined() && made.data_ptr() != kept.data_ptr()) kept.copy_(made);
     }
   }
@@ -446,6 +451,7 @@ void TorchOptimizer::step(std::int64_t step, std::span<const float> gradients, c
   } else {
     set_rates(std::nullopt);
   }
+  // LibTorch's step works on the arenas: states are lent to it before, and what it has made is fetched after.
   put_states(counts.updates);
   give_gradients(gradients, counts.used);
   optimizer_->step();

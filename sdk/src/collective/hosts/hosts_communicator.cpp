@@ -45,6 +45,7 @@ HostsCommunicator::HostsCommunicator(const CommunicatorShape& shape, HostConnect
       cancel_event_(std::move(connections.cancel_event)),
       shared_(shape, {.first = layout_.first_rank(host_), .count = layout_.ranks_of(host_)},
               std::move(connections.memory)) {
+  // There are as many lanes as the host with the fewest ranks has. Further ranks have no connections.
   if (local_rank_ >= layout_.lanes()) return;
   lane_.emplace(
       layout_, rank_, connections.generation, std::move(connections.links),
@@ -79,6 +80,7 @@ Sums HostsCommunicator::reduce(std::span<const int> covering_slots, FloatRange r
     add_over_hosts(range, deadline);
     // After this barrier no rank of the host reads slots any more, so training may write them.
     shared_.barrier(deadline);
+    // The sums lie in the segments of the ranks with lanes, one part each.
     if (shared_.ranks() > 1) shared_.gather(range, layout_.lanes(), passes_);
     was_finite_ = shared_.are_finite(layout_.lanes());
   });

@@ -44,6 +44,7 @@ Lane::Lane(const HostLayout& layout, int rank, std::uint64_t generation, std::ve
 }
 
 void Lane::run(LaneTask& task, std::uint32_t call, Deadline deadline) {
+  // Frames carry the number of the call, so those of another call are refused and not added.
   for (Peer& peer : peers_) peer.stream.begin_call(call);
   for (int tries = 0;; ++tries) {
     check_cancelled();
@@ -73,6 +74,7 @@ bool Lane::exchange(Peer& peer, LaneTask& task) {
       }
     }
     if (peer.stream.is_sending()) has_moved = peer.stream.send();
+    // A peer may have closed its end after its last frame. So nothing is read that is not needed.
     if (!task.has_received_all(peer.host)) {
       const bool has_received =
           peer.stream.receive([&](const Frame& frame) { return task.place_for(peer.host, frame); },

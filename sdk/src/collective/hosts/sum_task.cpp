@@ -39,6 +39,7 @@ SumTask::SumTask(const HostLayout& layout, const HostSums& programs, Room& room,
   }
   for (int host = 0; host < layout.hosts(); ++host) {
     if (host == options_.own_host) continue;
+    // Memory for what this rank adds: a few pieces of each host's partial sums. It is kept from step to step.
     const std::size_t frames = std::size_t{std::min(own().pieces, kPiecesOfRoom)} * of(host).partials;
     std::vector<float>& arrived = room_.arrived[static_cast<std::size_t>(host)];
     const std::size_t piece_floats = std::min(options_.piece_floats, own().part.end - own().part.begin);
@@ -96,6 +97,7 @@ std::optional<FrameBody> SumTask::place_for(int host, const Frame& frame) {
     return FrameBody{std::as_writable_bytes(std::span(place, bytes / sizeof(float)))};
   };
   if (frame.kind == FrameKind::sums) return body(sum_at(piece(from, frame.index).begin));
+  // The place of this piece is still in use. The stream holds the frame, and asks again.
   if (frame.index / from.partials >= added_ + kPiecesOfRoom) return std::nullopt;
   return body(arrived(host, frame.index));
 }
@@ -123,6 +125,7 @@ std::uint32_t SumTask::expected_bytes(int host, const Frame& frame) const {
 
 float* SumTask::arrived(int host, std::uint32_t value) {
   const Progress& from = of(host);
+  // A ring: the place of a piece is free once the piece that is kPiecesOfRoom earlier has been added.
   const std::uint32_t place = value / from.partials % kPiecesOfRoom * from.partials + value % from.partials;
   const std::size_t piece_floats = std::min(options_.piece_floats, own().part.end - own().part.begin);
   return room_.arrived[static_cast<std::size_t>(host)].data() + place * piece_floats;

@@ -85,6 +85,7 @@ const float* SharedBlocks::segment(int rank) const {
 }
 
 std::span<float> SharedBlocks::result() {
+  // The last block, after the slots and the segment. Peers never read it.
   auto* const first = reinterpret_cast<float*>(memory_.own_blocks->writable().data());
   return {first + static_cast<std::size_t>(shape_.slots + 1) * shape_.float_count, shape_.float_count};
 }
@@ -103,7 +104,8 @@ std::size_t SharedBlocks::piece_bytes() const {
   return std::min(kPieceBytes, slots_bytes() / 2);
 }
 
-// The blocks were made for more, so they are only divided anew.
+// The blocks were made for more, so they are only divided anew. All ranks do this at the same call, since all read each
+// other's slots by these sizes.
 void SharedBlocks::set_gradient_floats(std::size_t floats) {
   const std::size_t before = shape_.float_count;
   shape_.float_count = floats + shape_.tail_floats;
@@ -133,10 +135,12 @@ void SharedBlocks::show_covering_slots(std::span<const int> covering_slots) {
 std::vector<const float*> SharedBlocks::leaves() const {
   std::vector<const float*> leaves;
   std::size_t of_rank = 0;
+  // Leaves of a rank follow one another, so their number within the rank begins anew with each rank.
   for (std::size_t leaf = 0; leaf < leaf_ranks_.size(); ++leaf) {
     const int rank = leaf_ranks_[leaf];
     of_rank = leaf > 0 && leaf_ranks_[leaf - 1] == rank ? of_rank + 1 : 0;
     std::uint32_t index = 0;
+    // Copied, as the bytes of another process are not an object of this one.
     std::memcpy(&index, arena(rank) + kSlotTableOffset + of_rank * sizeof index, sizeof index);
     leaves.push_back(slot(rank, index));
   }
@@ -161,6 +165,7 @@ void SharedBlocks::gather(FloatRange range, int ranks, const ArrayPasses& passes
     const auto copy = [&](std::size_t begin, std::size_t end) {
       std::memcpy(all.data() + part.begin + begin, segment(rank) + begin, (end - begin) * sizeof(float));
     };
+    // Two floats for each item: one is read and one written.
     passes(part.end - part.begin, 2, std::ref(copy));
   }
 }
@@ -173,6 +178,7 @@ bool SharedBlocks::have_all_arrived() const {
 }
 
 void SharedBlocks::barrier(Deadline deadline) {
+  // The own word first: a rank that waited before it counts would let all ranks wait for each other.
   own_signal().count_up();
   ++phase_;
   for (int rank = 0; rank < ranks_.count; ++rank) {

@@ -20,6 +20,7 @@ using compute::check_cuda;
 constexpr int kThreads = 256;
 constexpr int kMostBlocksPerProcessor = 8;
 constexpr int kWide = 4;  // a thread loads so many floats at once, 16 bytes
+// kMostSumLeaves leaves make a tree of 8 levels, so 16 entries of a stack are enough.
 constexpr int kDeepest = 16;
 
 // How many blocks fit into the registers of a multiprocessor, given the size of a thread's stack. A grid has no more
@@ -58,6 +59,7 @@ struct Launch {
 template <int kDepth, int kWidth>
 void launch_as(const OrderedSumProgram& program, const Launch& launch) {
   const std::size_t wanted = (launch.packs + kThreads - 1) / kThreads;
+  // Each thread goes on to the next pack that is a whole grid away, so fewer blocks than wanted do all the work.
   const int most = launch.most_blocks / kMostBlocksPerProcessor * blocks_per_processor(kDepth, kWidth);
   const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(most)));
   compute::launch(add_in_order_kernel<kDepth, kWidth>, blocks, kThreads, launch.stream, program, launch.packs,
@@ -115,8 +117,11 @@ void CudaCollectiveStream::create() {
   int least = 0;
   int greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  // Non-blocking: it must not wait for the legacy default stream, on which an application may queue. The greatest
+  // priority lets a collective begin while kernels of training still wait for processors.
   check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
              "cudaStreamCreateWithPriority for collectives of " + this->device());
+  // Without timing, an event costs less to record and to wait for.
   check_cuda(cudaEventCreateWithFlags(&training_done_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   check_cuda(cudaEventCreateWithFlags(&mark_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   check_cuda(cudaMalloc(reinterpret_cast<void**>(&found_), sizeof *found_), "cudaMalloc of 4 bytes");
@@ -191,6 +196,7 @@ void CudaCollectiveStream::begin_sums() {
 void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
   make_current();
   const OrderedSumProgram program = ordered_sum_program(sum.program, sum.leaves);
+  // What does not fill a pack of 16 bytes is added one float at a time, by the same program.
   const std::size_t wide = can_be_wide(sum) ? sum.floats / kWide * kWide : 0;
   if (wide > 0) launch<kWide>(program, {wide / kWide, sum.sum, found_, most_blocks_, stream_});
   if (wide == sum.floats) return;
@@ -200,6 +206,7 @@ void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
 
 void CudaCollectiveStream::mark() {
   make_current();
+  // The word comes to the host before the mark passes, so a look at it after that needs no wait.
   compute::copy_small_to_host(found_, found_on_host_, sizeof *found_, stream_);
   check_cuda(cudaEventRecord(mark_, stream_), "cudaEventRecord of collectives on " + device());
 }

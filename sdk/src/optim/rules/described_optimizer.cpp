@@ -45,7 +45,7 @@ void fill_in(const std::vector<double>& numbers, compute::ElementProgram& progra
                  [](double number) { return static_cast<float>(number); });
 }
 
-// Padding is zero in all arrays, and must stay so.
+// Padding is zero in all arrays, and must stay so. The program is tried on one element.
 void require_zeros_of_zeros(const std::string& optimizer, const compute::ElementProgram& program,
                             const std::vector<std::string>& slots) {
   float parameter = 0;
@@ -129,6 +129,7 @@ void DescribedOptimizer::update(std::int64_t step, std::span<float> parameters, 
                                 std::span<const std::span<float>> slots) const {
   const std::shared_ptr<const UpdatePass> own = pass(step);
   const UpdateArrays arrays = {parameters, gradients, slots};
+  // The loop has the bits of the program (rule_loop.h), and needs one pass over memory.
   if (!compiled_->loop) return run_pass(*own, arrays);
   run_rule_loop(*compiled_->loop, std::get<compute::ElementProgram>(own->step), arrays);
 }

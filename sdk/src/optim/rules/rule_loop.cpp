@@ -69,6 +69,7 @@ struct SymbolFunctions {
   }
 };
 
+// A program of a rule, with weight decay or without: two patterns for each rule.
 struct Pattern {
   UpdateRule rule;
   int numbers;
@@ -91,6 +92,7 @@ void append_patterns(std::vector<Pattern>& patterns) {
 }
 
 const std::vector<Pattern>& all_patterns() {
+  // Made at the first call. Several threads may be in it, and the language lets one of them make it.
   static const std::vector<Pattern> patterns = [] {
     std::vector<Pattern> made;
     append_patterns<UpdateRule::rmsprop>(made);
@@ -115,7 +117,9 @@ class Comparison {
     loop_.numbers.fill(-1);
   }
 
+  // Goes down along the pattern, which is small. So a program of any length is compared in few steps.
   std::optional<RuleLoop> run() {
+    // A program gives the parameter and the slots, and takes the gradient as well: one input more than it has results.
     if (program_.output_count != pattern_.results.size() || program_.input_count != pattern_.results.size() + 1) {
       return std::nullopt;
     }
@@ -138,6 +142,7 @@ class Comparison {
       case Node::Kind::function:
         break;
     }
+    // A function of the formula is an instruction of the program.
     if (operand.kind != ElementOperand::Kind::result) return false;
     const compute::ElementInstruction& instruction = program_.instructions[operand.index];
     if (instruction.function != node.function) return false;
@@ -173,6 +178,8 @@ void run_rule_loop(const RuleLoop& loop, const ElementProgram& program, const Up
   const std::size_t size = arrays.parameters.size();
   HOLDFAST_ASSERT(arrays.gradients.size() == size);
   HOLDFAST_ASSERT(std::ranges::all_of(arrays.slots, [&](std::span<float> slot) { return slot.size() == size; }));
+  // Constants are read for each update, since a rate changes with the step. Numbers that a form of the rule does not
+  // have stay 0 and are not read.
   std::array<float, compute::kMostRuleNumbers> numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (loop.numbers[i] >= 0) numbers[i] = program.constants[loop.numbers[i]];

@@ -1,7 +1,8 @@
 #pragma once
 
 // Convolution of any shape, one element at a time, for host and device: with groups, dilation and up to three spatial
-// axes. Arrays are those of ConvolutionOperation. Sums are f32 and have one order. docs/decisions/convolution.md
+// axes. It serves the shapes that no library takes. Arrays are those of ConvolutionOperation. Sums are f32 and have one
+// order, that of the loops below, whatever thread computes an element. docs/decisions/convolution.md
 
 #include <cstdint>
 
@@ -98,6 +99,7 @@ struct VolumeElement {
 HOLDFAST_HOST_DEVICE inline float direct_output(const DirectConvolution& plan, std::int64_t index, const float* input,
                                                 const float* kernel) {
   const VolumeElement output(index, plan.depth.count, plan.height.count, plan.width.count, plan.filters);
+  // Filters of a group follow one another, and so do its channels.
   const std::int64_t first_channel = output.inner / plan.group_filters * plan.group_channels;
   float sum = 0;
   for (std::int64_t i = 0; i < plan.depth.kernel; ++i) {
@@ -124,6 +126,7 @@ HOLDFAST_HOST_DEVICE inline float direct_output(const DirectConvolution& plan, s
 HOLDFAST_HOST_DEVICE inline float direct_input_gradient(const DirectConvolution& plan, std::int64_t index,
                                                         const float* kernel, const float* output_gradient) {
   const VolumeElement input(index, plan.depth.extent, plan.height.extent, plan.width.extent, plan.channels);
+  // The other way round: all filters of the channel's group have read this element.
   const std::int64_t first_filter = input.inner / plan.group_channels * plan.group_filters;
   const std::int64_t group_channel = input.inner % plan.group_channels;
   float sum = 0;
@@ -158,7 +161,10 @@ HOLDFAST_HOST_DEVICE inline float direct_kernel_gradient(const DirectConvolution
                                 plan.group_channels);
   const std::int64_t channel = filter / plan.group_filters * plan.group_channels + of_kernel.inner;
   float sum = 0;
+  // Windows of the padding add nothing, so they are left out, and not added as zeros. A range of lines is a part that
+  // is added to others later: a small kernel would keep few threads of a device busy.
   for (std::int64_t line = first_line; line < end_line; ++line) {
+    // A line is [sample, depth, row]: a row of windows.
     const std::int64_t slice = line / plan.height.count;
     const std::int64_t row = plan.height.input_of(line % plan.height.count, of_kernel.row);
     const std::int64_t depth = plan.depth.input_of(slice % plan.depth.count, of_kernel.depth);

@@ -1,6 +1,7 @@
 #pragma once
 
-// The functions of element programs, for host and device.
+// The functions of element programs. They have one text for host and device, so that a formula cannot be changed in one
+// of them alone. The function is a template parameter of element(), so that a loop over elements has no branch.
 
 #include "compute/arithmetic/activations.h"
 #include "compute/arithmetic/exponential.h"
@@ -9,7 +10,7 @@
 
 namespace holdfast::compute {
 
-// log(1 + exp(x)) without overflow.
+// log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)), whose exponential is at most 1.
 HOLDFAST_HOST_DEVICE inline float softplus(float x) {
   return (x > 0 ? x : 0.0F) + logarithm_of_one_plus(exponential_of_negative(-absolute(x)));
 }
@@ -21,6 +22,7 @@ HOLDFAST_HOST_DEVICE inline float gelu_tanh(float x) {
 }
 
 // The derivatives of gelu_tanh(x) and of x * sigmoid(x).
+// By the chain rule, with t' = (1 - t^2) times the derivative of its argument.
 HOLDFAST_HOST_DEVICE inline float gelu_tanh_slope(float x) {
   constexpr float kRoot = 0.79788456080286536F;
   const float t = hyperbolic_tangent(kRoot * (x + 0.044715F * x * x * x));
@@ -33,7 +35,8 @@ HOLDFAST_HOST_DEVICE inline float silu_slope(float x) {
   return s * (1 + x * (1 - s));
 }
 
-// Comparisons are written so that a NaN among the operands of minimum and maximum reaches the result.
+// Comparisons are written so that a NaN among the operands of minimum and maximum reaches the result. `less` and
+// `equal` give 0 for a NaN, and for `select` a NaN is not 0 and so counts as true.
 template <ElementFunction kFunction>
 HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
   using enum ElementFunction;
@@ -42,6 +45,7 @@ HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
   if constexpr (kFunction == ElementFunction::absolute) return compute::absolute(a);
   if constexpr (kFunction == square) return a * a;
   if constexpr (kFunction == ElementFunction::square_root) return compute::square_root(a);
+  // As a quotient: the device's own approximation of a reciprocal root has other bits than the host.
   if constexpr (kFunction == reciprocal_root) return 1 / compute::square_root(a);
   if constexpr (kFunction == ElementFunction::exponential) return compute::exponential(a);
   if constexpr (kFunction == ElementFunction::logarithm) return compute::logarithm(a);
@@ -55,6 +59,7 @@ HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
   if constexpr (kFunction == gelu_slope) return Gelu::derivative(a);
   if constexpr (kFunction == ElementFunction::gelu_tanh_slope) return compute::gelu_tanh_slope(a);
   if constexpr (kFunction == ElementFunction::silu_slope) return compute::silu_slope(a);
+  // The operand itself where it is neither: so the sign of NaN is NaN, and that of -0 is -0.
   if constexpr (kFunction == sign) return a > 0 ? 1.0F : a < 0 ? -1.0F : a;
   if constexpr (kFunction == add) return a + b;
   if constexpr (kFunction == subtract) return a - b;
@@ -73,6 +78,7 @@ HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
 template <class Visitor>
 HOLDFAST_HOST_DEVICE inline void visit_function(ElementFunction function, const Visitor& visitor) {
   using enum ElementFunction;
+  // Without a default, so that the compiler names a function that is missing here.
   switch (function) {
     case copy:
       return visitor.template run<copy>();

@@ -19,6 +19,7 @@ enum class UpdateRule {
   nadam,
   lion
 };
+// As many as the enumerators above: tables of loops have an entry for each.
 inline constexpr int kUpdateRules = 9;
 
 // A rule has at most so many numbers and slots, each in the rule's own order.
@@ -48,6 +49,7 @@ struct RmspropFormula {
     T variance = velocity;
     if constexpr (kIsCentered) {
       const T average = of.slots[kSlots - 1] * n[0] + of.gradient * n[1];
+      // Rounding may give less than n[5] = 0, and the root of that is NaN.
       variance = F::maximum(velocity - F::square(average), n[5]);
       of.slots[kSlots - 1] = average;
     }
@@ -89,6 +91,7 @@ struct RuleFormula<UpdateRule::adadelta> {
   template <class F, class T>
   HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
     const T gradients = of.slots[0] * n[0] + F::square(of.gradient) * n[1];
+    // The root is of the changes before this one, which is added to them below.
     const T change = F::square_root(of.slots[1] + n[2]) * of.gradient / F::square_root(gradients + n[2]);
     of.slots[1] = of.slots[1] * n[0] + F::square(change) * n[1];
     of.parameter = F::decayed(of.parameter, kept) - change * n[3];
@@ -103,6 +106,7 @@ struct RuleFormula<UpdateRule::adamax> {
   template <class F, class T>
   HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
     const T momentum = of.slots[0] + (of.gradient - of.slots[0]) * n[0];
+    // The infinity norm of Kingma and Ba, 2015, section 7.1.
     const T norm = F::maximum(of.slots[1] * n[1], F::absolute(of.gradient));
     of.parameter = F::decayed(of.parameter, kept) - momentum * n[3] / (norm + n[2]);
     of.slots[0] = momentum;
@@ -131,6 +135,7 @@ struct RuleFormula<UpdateRule::lion> {
   static constexpr int kNumbers = 5;  // beta_1, 1 - beta_1, beta_2, 1 - beta_2, rate
   template <class F, class T>
   HOLDFAST_HOST_DEVICE static inline void update(RuleElement<T>& of, const T* n, const T& kept) {
+    // Before the slot is updated: direction and slot have a beta each, and both begin with the same momentum.
     const T direction = F::sign(of.slots[0] * n[0] + of.gradient * n[1]);
     of.parameter = F::decayed(of.parameter, kept) - direction * n[4];
     of.slots[0] = of.slots[0] * n[2] + of.gradient * n[3];

@@ -117,6 +117,7 @@ class CudaBackend final : public Backend {
   ArrayKernels& array_kernels() override { return array_kernels_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
+  // All on which bits depend: the libraries and the device, our own kernels, and the precision.
   std::string description() const override {
     return fmt::format("{}, kernels {}, {}", context_.description(), kKernelsVersion, name(precision_));
   }
@@ -124,6 +125,7 @@ class CudaBackend final : public Backend {
   void queue_on_stream(const std::function<void(void* stream)>& queue) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
     queue(context_.stream());
+    // A launch that failed is found here, and not at the next kernel of ours, which would be blamed.
     check_launch("an operation of the application", {});
   }
 

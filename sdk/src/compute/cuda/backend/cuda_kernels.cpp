@@ -59,6 +59,8 @@ void CudaKernels::forget_bad_labels() {
   check_cuda(cudaMemsetAsync(workspace()->bad_labels, 0xFF, sizeof(Workspace::bad_labels), stream_), "cudaMemsetAsync");
 }
 
+// A word for each kind and size of output, since these decide the sentence about a bad label. Outputs that agree in
+// both share one.
 std::size_t CudaKernels::place_of_labels(const LossShape& shape) {
   const auto found = std::ranges::find_if(checked_, [&](const LossShape& checked) {
     return checked.kind == shape.kind && checked.outputs == shape.outputs;

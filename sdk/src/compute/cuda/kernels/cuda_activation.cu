@@ -75,6 +75,7 @@ __device__ std::int64_t row_of_group() {
 template <class Group>
 __global__ void __launch_bounds__(kSumThreads)
     softmax(std::int64_t rows, std::int64_t channels, const float* input, float* output) {
+  // All threads of a group have one row, so they return together, and none is missed in a sum of the group.
   const std::int64_t row = row_of_group<Group>();
   if (row >= rows) return;
   const float* const from = input + row * channels;
@@ -92,6 +93,7 @@ __global__ void __launch_bounds__(kSumThreads)
                   [&](std::int64_t i, float value) { to[i] = softmax_exponential(value, shift) / divisor; });
 }
 
+// Both arrays at one place, for a load that fetches them together.
 struct OutputAndGradient {
   float output;
   float gradient;

@@ -13,6 +13,7 @@
 namespace holdfast::compute {
 namespace {
 
+// Passed by value, as parameters of a kernel: a table in memory of the device would have to be copied first.
 struct ElementArrays {
   const float* inputs[ElementProgram::kMaximumInputs];
   float* outputs[ElementProgram::kMaximumOutputs];
@@ -22,7 +23,8 @@ struct ElementArrays {
 __device__ std::int64_t strided_offset(std::int64_t index, std::size_t axes, const Axes& extents, const Axes& strides) {
   std::int64_t offset = 0;
   for (std::size_t axis = axes; axis-- > 0;) {
-    // From the last axis on, in which the elements of the output follow each other.
+    // From the last axis on, in which the elements of the output follow each other. A stride of 0 repeats an element,
+    // which is a broadcast.
     offset += index % extents[axis] * strides[axis];
     index /= extents[axis];
   }
@@ -71,7 +73,8 @@ __global__ void __launch_bounds__(kElementThreads)
     for (std::size_t k = 0; k < 3; ++k) {
       if (k < operands) values[k] = operand_value(instruction.operands[k], program, shape, arrays, results, index);
     }
-    // All threads have the same instruction, so the branch does not divide a warp.
+    // All threads have the same instruction, so the branch does not divide a warp. A kernel for each program would have
+    // to be compiled on the user's machine.
     visit_function(instruction.function, RunFunction{values[0], values[1], values[2], &results[i]});
   }
   for (std::size_t i = 0; i < program.output_count; ++i) arrays.outputs[i][index] = results[program.outputs[i]];
@@ -136,6 +139,7 @@ __device__ void run_flat_program(const FlatProgram& flat, const ElementArrays& a
     }
     FloatVector<kCount> result = {};
     visit_function(instruction.function, RunFlatFunction<kCount>{operands, &result});
+    // After the operands were read: a result may take the place of one of them.
     results[flat.places.of[i]] = result;
   }
   for (std::size_t i = 0; i < flat.program.output_count; ++i) {
@@ -147,6 +151,7 @@ template <int kCount>
 __global__ void __launch_bounds__(kElementThreads)
     flat_program_kernel(const __grid_constant__ FlatProgram flat, const __grid_constant__ ElementArrays arrays,
                         std::int64_t count) {
+  // The last thread of an array that no vector ends takes its elements one by one.
   const std::int64_t index = first_element<kCount>();
   if (index + kCount <= count) return run_flat_program<kCount>(flat, arrays, index);
   for (std::int64_t rest = index; rest < count; ++rest) run_flat_program<1>(flat, arrays, rest);
@@ -172,6 +177,7 @@ __device__ float reduced_row(const RowReduction& reduction, const float* values)
   }
   if (is_largest) {
     float largest = -INFINITY;
+    // A maximum has no rounding, so its order is of no consequence; only a NaN must not be lost.
     for (std::int64_t r = 0; r < reduction.reduced; ++r) largest = larger_or_nan(largest, values[r * reduction.inner]);
     return largest;
   }
@@ -185,6 +191,7 @@ __global__ void __launch_bounds__(kElementThreads)
     reduction_kernel(const __grid_constant__ RowReduction reduction, const float* from, float* to) {
   const std::int64_t index = first_element<1>();
   if (index >= reduction.outer * reduction.inner) return;
+  // `from` is [outer, reduced, inner], and `to` is [outer, inner].
   const std::int64_t outer = index / reduction.inner;
   const std::int64_t inner = index % reduction.inner;
   to[index] = reduced_row(reduction, from + outer * reduction.reduced * reduction.inner + inner);
@@ -200,7 +207,7 @@ std::int64_t element_count(std::size_t axes, const Axes& extents) {
 template <class Kernel, class... Arguments>
 void run_elements(const char* name, Kernel kernel, std::int64_t count, cudaStream_t stream,
                   const Arguments&... arguments) {
-  // A launch that finds nothing to do would still take its time.
+  // A launch that finds nothing to do would still take its time, and a grid of no blocks is an error.
   if (count == 0) return;
   launch(kernel, block_count(count, kElementThreads), kElementThreads, stream, arguments...);
   check_launch(name, {{"floats", count}});
@@ -233,6 +240,7 @@ void CudaArrayKernels::elements(const ElementProgram& program, const ElementShap
                                 std::span<const float* const> inputs, std::span<float* const> outputs) {
   const CudaContext::StreamLock lock = context_.lock_stream();
   ElementArrays arrays = {};
+  // Places that the program does not have stay null, which counts as aligned.
   for (std::size_t i = 0; i < inputs.size(); ++i) arrays.inputs[i] = inputs[i];
   for (std::size_t i = 0; i < outputs.size(); ++i) arrays.outputs[i] = outputs[i];
   const std::int64_t count = element_count(shape.axes, shape.extents);

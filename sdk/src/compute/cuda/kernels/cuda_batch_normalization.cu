@@ -35,6 +35,7 @@ struct Deviations {
   __device__ Deviation of(std::int64_t column) const { return {input, input[column]}; }
 };
 
+// Runs once for each channel, when the sums of all blocks are there.
 struct StoreStatistics {
   const float* input;
   double rows;
@@ -56,6 +57,7 @@ struct StoreStatistics {
   }
 };
 
+// The statistics are loaded once for each column and kept in registers, while a thread goes down its rows.
 struct ParameterGradientTerm {
   struct Loaded {
     float input;
@@ -136,6 +138,7 @@ struct NormalizePass {
   template <int kCount>
   __device__ void run(std::size_t index) const {
     FloatVector<kCount> values = load<kCount>(arrays.input, index);
+    // Rows follow one another without gaps, so the column follows from the place.
     const std::size_t column = index % arrays.columns;
     const auto shift = load_columns<kInVectors, kCount>(arrays.mean, column, arrays.columns);
     const auto factor = load_columns<kInVectors, kCount>(arrays.inverse, column, arrays.columns);
@@ -176,6 +179,7 @@ struct NormalizeBackwardPass {
     const auto of_gamma = load_columns<kInVectors, kCount>(arrays.gamma_gradient, column, arrays.columns);
     const auto of_beta = load_columns<kInVectors, kCount>(arrays.beta_gradient, column, arrays.columns);
     for (int i = 0; i < kCount; ++i) {
+      // Both sums over the rows are those of the parameters' gradients, so the input needs no pass of its own.
       const NormalizationGradient gradient = {mean.at[i],     inverse.at[i], gamma.at[i],
                                               of_gamma.at[i], of_beta.at[i], arrays.rows};
       gradients.at[i] = gradient.of(values.at[i], gradients.at[i]);

@@ -80,6 +80,7 @@ __device__ void report(BadLabel* bad_label, std::int64_t row, float label) {
   atomicMin(bad_label, static_cast<BadLabel>(row) << 32 | __float_as_uint(label));
 }
 
+// A target is the number of a class, so a row has one.
 struct SparseRows : Rows {
   BadLabel* bad_label;
   std::int64_t first_row;
@@ -93,6 +94,7 @@ struct SparseRows : Rows {
   }
 };
 
+// A Group is a warp or a block. All its threads call a row together, and each has a part of the row's classes.
 struct SparseLogits : SparseRows {
   template <class Group>
   __device__ double operator()(Group group, std::int64_t index) const {
@@ -230,6 +232,7 @@ struct WeightedRow {
       write_gradient(group, value.row(index), [](std::int64_t, float) { return 0.0F; });
       return 0;
     }
+    // The gradient is multiplied by way of its factor, and the loss where it is returned.
     Value weighted = value;
     weighted.scale *= weight;
     return weight * weighted(group, index);
@@ -247,6 +250,7 @@ struct Elements {
       if (gradient != nullptr) gradient[index] = 0;
       return NAN;
     }
+    // A loss of elements has no group: each thread has an element, and sum_elements() adds them.
     const ElementLoss result = element(at.output, at.target);
     if (gradient != nullptr) gradient[index] = factor * result.gradient;
     return result.loss;

@@ -18,6 +18,7 @@ __device__ std::int64_t index_of_largest(Group group, const float* row, std::int
   for (std::int64_t i = group.rank(); i < length; i += Group::kThreads) best = better(best, {row[i], i});
   // The smaller index wins among equals, so it does not matter which thread had which element.
   best = group.best(best);
+  // Comparisons with a NaN are false, so std::max_element never leaves a first element that is one.
   return isnan(row[0]) ? 0 : best.index;
 }
 

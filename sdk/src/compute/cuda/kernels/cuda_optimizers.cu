@@ -12,6 +12,8 @@
 namespace holdfast::compute {
 namespace {
 
+// A pass is a functor with a run() of four elements and of one: run_pass() takes the first where all arrays are
+// aligned.
 struct AdamPass {
   AdamStep step;
   float* parameters;
@@ -92,7 +94,8 @@ struct MovingPass {
 
   template <int kCount>
   __device__ void run(std::size_t index) const {
-    // No sample contributed to these statistics, so there is nothing to follow.
+    // No sample contributed to these statistics, so there is nothing to follow. The count is read here, since the host
+    // does not know it without a wait.
     if (*count == 0) return;
     for (std::size_t i = index; i < index + kCount; ++i) {
       moving[i] = moving_average(moving[i], momentum, sums[i], *count);

@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(kElementThreads)
     const auto places = *reinterpret_cast<const Positions<kCount>*>(positions + output);
     const auto gradients = load<kCount>(output_gradient, output);
     for (int i = 0; i < kCount; ++i) {
-      // Windows overlap, so one input may be the maximum of several.
+      // Windows overlap, so one input may be the maximum of several. Others of its windows have their maximum
+      // elsewhere.
       if (places.at[i] == position) sums.at[i] += gradients.at[i];
     }
   });
@@ -79,6 +80,7 @@ __global__ void __launch_bounds__(kElementThreads)
     const auto values = load<kCount>(image, position * plan.channels);
     for (int i = 0; i < kCount; ++i) sums.at[i] += values.at[i];
   });
+  // Without the padding, as in Keras: a border is not darkened by zeros.
   const float count = elements_of_window(plan, element.row, element.column);
   for (int i = 0; i < kCount; ++i) sums.at[i] /= count;
   store(output, index, sums);

@@ -9,7 +9,8 @@
 namespace holdfast::compute {
 namespace {
 
-// All threads have the same activation, so the branch does not divide a warp.
+// All threads have the same activation, so the branch does not divide a warp. Layers let no others through
+// (check_activation() in recurrent_parts.cpp), so the default is the linear one.
 __device__ float activated(Activation activation, float x) {
   switch (activation) {
     case Activation::relu:
@@ -54,6 +55,7 @@ struct UnitPlaces {
   std::int64_t kept;
 };
 
+// The arrays of a call begin at its step. In those of the sequence the next sample is all steps further.
 __device__ bool is_skipped(const RecurrentCells& cells, const float* mask, std::int64_t sample) {
   return mask != nullptr && mask[sample * cells.steps] == 0;
 }
@@ -65,12 +67,14 @@ __device__ float next_of_lstm(const RecurrentCells& cells, const CellsForward& a
     gates[gate] = activated(gate == 2 ? cells.activation : cells.recurrent_activation, sum);
     arrays.kept[at.kept + gate * cells.units] = gates[gate];
   }
-  // i, f, c and o, in the order of the weights.
+  // i, f, c and o, in the order of Keras's weights.
   const float cell = gates[1] * arrays.cell[at.step] + gates[0] * gates[2];
   arrays.next_cell[at.step] = cell;
   return gates[3] * activated(cells.activation, cell);
 }
 
+// The reset gate multiplies the product of the state, as with Keras's reset_after. The other order, and dropped states,
+// are graphs of steps (recurrent_steps.cpp).
 __device__ float next_of_gru(const RecurrentCells& cells, const CellsForward& arrays, const UnitPlaces& at) {
   const std::int64_t units = cells.units;
   const float z = activated(cells.recurrent_activation, arrays.x[at.x] + arrays.s[at.s]);
@@ -125,6 +129,7 @@ __device__ void back_lstm(const RecurrentCells& cells, const CellsBackward& arra
   set_gradient(cells, arrays, at, 2, of_c, of_c);
   set_gradient(cells, arrays, at, 3, of_o, of_o);
   arrays.carried_cell[at.step] = of_cell * f;
+  // All of the state's gradient goes through the product, so nothing is carried past it.
   arrays.carried[at.step] = 0;
 }
 
@@ -132,6 +137,7 @@ __device__ void back_gru(const RecurrentCells& cells, const CellsBackward& array
                          float gradient) {
   const float* const kept = arrays.kept + at.kept;
   const float z = kept[0], r = kept[cells.units], h = kept[2 * cells.units], h_s = kept[3 * cells.units];
+  // next = z state + (1 - z) h, so its derivative by z is state - h.
   const float of_z = gradient * (arrays.state[at.step] - h) * slope(cells.recurrent_activation, z);
   const float of_h = gradient * (1 - z) * slope(cells.activation, h);
   const float of_r = of_h * h_s * slope(cells.recurrent_activation, r);
@@ -152,6 +158,7 @@ __global__ void __launch_bounds__(kElementThreads)
   // The gradient passes a skipped step unchanged, and no weight has a part in it.
   if (is_skipped(cells, arrays.mask, at.sample)) {
     arrays.carried[at.step] = gradient;
+    // Zeros are written: the products over all steps read these places, too.
     for (int gate = 0; gate < cells.gates(); ++gate) set_gradient(cells, arrays, at, gate, 0, 0);
     return;
   }

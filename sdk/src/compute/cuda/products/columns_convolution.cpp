@@ -14,7 +14,8 @@
 namespace holdfast::compute {
 namespace {
 
-// The size limit of the column matrix; it is made of as many images at a time as fit.
+// The size limit of the column matrix; it is made of as many images at a time as fit. A kernel of 3 x 3 makes nine
+// numbers of each, so a whole batch could be larger than all else.
 constexpr std::int64_t kColumnFloats = std::int64_t{128} << 18;  // 128 MiB
 
 // Works for all shapes. The kernel needs no copy in another layout, and sums have one order.
@@ -53,6 +54,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
       products.backward_input->run({.left = outputs_of(output_gradient, first), .right = kernel, .result = columns},
                                    context_.workspace());
       if (columns != gradient) {
+        // Each input gathers what the windows over it have, so sums have one order and need no atomics.
         gather_column_gradients(context_.stream(), operation_, plan_, samples, columns, gradient);
       }
     });

@@ -21,6 +21,7 @@ class Matrices {
       copy_.extents[axis] = shape.batch[axis];
       copy_.from_strides[axis] = places.batch[axis];
       batches_ *= shape.batch[axis];
+      // A stride of 0 repeats a matrix: a weight that all samples have.
       has_one_ = has_one_ && (places.batch[axis] == 0 || shape.batch[axis] == 1);
     }
     copy_.extents[shape.batch_axes] = rows;
@@ -32,6 +33,7 @@ class Matrices {
       copy_.to_strides[axis] = stride;
       stride *= copy_.extents[axis];
     }
+    // A matrix of one row or column lies either way, whatever its stride is.
     is_plain_ = lies(places.row == columns || rows == 1, places.column == 1 || columns == 1);
     is_transposed_ = !is_plain_ && lies(places.row == 1 || rows == 1, places.column == rows || columns == 1);
   }
@@ -46,6 +48,7 @@ class Matrices {
   }
 
   StridedCopy to_plain() const { return copy_; }
+  // The same walk from the copy back to the array.
   StridedCopy from_plain() const {
     StridedCopy back = copy_;
     std::swap(back.from_strides, back.to_strides);

@@ -66,6 +66,7 @@ class CudaDense final : public DenseOperation {
           .is_left_transposed = true,
           .precision = precision,
           .are_factors_given = rounds_once_});
+    // Also without a bias: one workspace is the largest of all wishes, so this one seldom counts.
     context.reserve_workspace(column_sums_bytes({shape.rows, shape.outputs}));
     if (!rounds_once_) return;
     input_.emplace(context, forward_->left_copy());
@@ -98,6 +99,7 @@ class CudaDense final : public DenseOperation {
     backward_input_->run(arrays, context_.workspace());
   }
 
+  // The gradient of the bias reads the gradients as they are. Only products take rounded ones.
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
@@ -119,7 +121,7 @@ class CudaDense final : public DenseOperation {
     context_.reserve_workspace(product->workspace_bytes());
   }
 
-  // Called by the first backward pass after a forward pass.
+  // Rounds in the first backward pass after a forward pass, whichever of the two that is. The other one finds it done.
   const Bfloat16* rounded_gradient(const float* output_gradient) {
     if (!std::exchange(is_gradient_rounded_, true)) output_gradient_->set(output_gradient, context_.stream());
     return output_gradient_->data();

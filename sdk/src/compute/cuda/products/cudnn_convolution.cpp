@@ -40,7 +40,7 @@ bool is_plainest(const CudnnDescriptor& configuration) {
   return !engine.empty() && engine.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == kPlainestEngine;
 }
 
-// The numbers by which arrays are bound to the plan.
+// The numbers by which arrays are bound to the plan; any three that differ would do.
 constexpr std::int64_t kImages = 'x';
 constexpr std::int64_t kKernel = 'w';
 constexpr std::int64_t kOutputs = 'y';
@@ -225,6 +225,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
     return false;
   }
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);
+  // Finalizing a plan is the only way to learn whether an engine takes this shape on this device.
   plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   if (target.handle == nullptr) {
     plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.description);
@@ -233,6 +234,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
   }
   if (!plan.finalize_if_possible()) return false;
   const std::int64_t workspace = plan.integer_of(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  // All operations share one workspace, so a single greedy engine would cost its memory for the whole run.
   if (workspace > most_library_bytes_) return false;
   library_bytes_ = round_to_block(static_cast<std::size_t>(workspace));
   engine_ = "engine " + std::to_string(engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
@@ -242,9 +244,11 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
 }
 
 void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const {
+  // In the order of operands_, kImages first.
   const std::array<const float*, 3> callers = {arrays.images, arrays.kernel, arrays.outputs};
   std::array<void*, 3> pointers{};
-  // The copies follow the library's part, in the order of the operands.
+  // The copies follow the library's part, in the order of the operands. All of them are queued on one stream, so none
+  // is read before it is written.
   std::byte* copy = workspace + library_bytes_;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const Operand& operand = operands_[i];

@@ -9,6 +9,7 @@
 namespace holdfast::compute {
 
 bool ends_use_of_device(cudaError_t status) {
+  // After one of these, CUDA fails each further call of the process with the same status.
   switch (status) {
     case cudaErrorCudartUnloading:
     case cudaErrorECCUncorrectable:

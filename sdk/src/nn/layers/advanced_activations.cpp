@@ -37,6 +37,7 @@ void ReLU::write_config(ConfigWriter& config) const {
 }
 
 std::shared_ptr<const Layer> ReLU::from_config(const std::string& name, ConfigReader& config) {
+  // A list of one number, since only a list may hold null.
   const std::vector<std::optional<float>> maximum = config.numbers("max_value");
   if (maximum.size() != 1) {
     throw Error(ErrorCode::invalid_argument, fmt::format("\"max_value\" needs one number, not {}", maximum.size()));

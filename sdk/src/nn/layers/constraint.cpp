@@ -61,6 +61,7 @@ void for_each_member(const Shape& shape, const NormGroups& groups, const Use& us
   const std::size_t last = shape.rank() - 1;
   const auto run = static_cast<std::size_t>(shape[last]);
   const auto elements = static_cast<std::size_t>(shape.element_count());
+  // An odometer of all axes but the last one, whose elements are a run in memory.
   std::vector<std::int64_t> place(shape.rank());
   std::size_t group = 0;
   for (std::size_t begin = 0; begin < elements; begin += run) {
@@ -152,6 +153,7 @@ Constraint Constraint::from_name(std::string_view name) {
   Json list = Json::parse(fmt::format("[{}]", name.substr(open + 1, name.size() - open - 2)), nullptr, false);
   if (kind == kConstraintKinds.end() || !list.is_array()) refuse_name(name);
   std::vector<std::int64_t> axes;
+  // Keras's default, which name() leaves out.
   if (kind->has_axes) axes = {0};
   if (!list.empty() && list.back().is_array() && kind->has_axes) {
     const auto given = axes_from(list.back());

@@ -256,6 +256,7 @@ Initializer Initializer::from_call(std::string_view function, const std::vector<
     return variance_scaling({float_from_text(arguments[0]), static_cast<FanMode>(index_of(arguments[1], kFanModes)),
                              static_cast<ScalingDistribution>(index_of(arguments[2], kDistributions))});
   }
+  // Numbers alone follow: words are only in variance_scaling.
   std::vector<float> numbers;
   for (const std::string_view argument : arguments) numbers.push_back(float_from_text(argument));
   // The functions check the numbers, since the text may come from a file.
@@ -303,6 +304,7 @@ void Initializer::check(const Shape& shape) const {
   }
 }
 
+// For arrays whose shape says nothing: an initializer that needs axes has been refused by check().
 void Initializer::fill(std::span<float> values, std::int64_t fan_in, std::int64_t fan_out, Random random) const {
   fill(values, Shape{static_cast<std::int64_t>(values.size())}, fan_in, fan_out, random);
 }

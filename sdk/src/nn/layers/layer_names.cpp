@@ -133,6 +133,7 @@ static std::size_t edit_distance(std::string_view a, std::string_view b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = std::exchange(row[0], i + 1);
     for (std::size_t j = 0; j < b.size(); ++j) {
+      // One row of the table is enough: the entry above and to the left is kept in `diagonal`.
       const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
       diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
     }

@@ -165,6 +165,7 @@ double R2Score::mean_score(std::span<const double> sums, double weight) const {
     weighted_scores += of.spread * of.score;
     spread += of.spread;
   }
+  // Outputs whose targets vary more count more, as in scikit-learn.
   if (aggregation_ == R2Aggregation::variance_weighted_average) return weighted_scores / spread;
   return scores * static_cast<double>(kSumsOfR2) / static_cast<double>(sums.size());
 }

@@ -39,8 +39,8 @@ double evaluate_labelled_logits(std::span<const float> row, std::size_t label, f
   return compute::loss_of_logit(softmax, row[label]);
 }
 
-// Each class has the target s / classes, and the label 1 - s more. The mean over all classes of their losses follows
-// from the mean of the scores.
+// Szegedy et al., 2016. Each class has the target s / classes, and the label 1 - s more. The mean over all classes of
+// their losses follows from the mean of the scores.
 double evaluate_smoothed_logits(std::span<const float> row, std::size_t label, float scale, float smoothing,
                                 std::span<float> gradient) {
   const SoftmaxRow softmax = softmax_row(row, gradient);
@@ -118,6 +118,7 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
                                               std::int64_t samples, float scale, std::span<float> gradient) const {
   const SampleRows rows = rows_with_scalar_targets(*this, outputs, targets, samples);
   check_gradient(*this, rows, gradient);
+  // Chosen once and not for each row. All three have one signature, so two of them ignore the smoothing.
   const auto evaluate_row = !options_.from_logits           ? evaluate_labelled_probabilities
                             : options_.label_smoothing != 0 ? evaluate_smoothed_logits
                                                             : evaluate_labelled_logits;
@@ -125,6 +126,7 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
   double sum = 0;
   for (std::size_t row = 0; row < rows.count; ++row) {
     if (options_.ignore_class && rows.targets[row] == static_cast<float>(*options_.ignore_class)) {
+      // The arena of a pass holds old numbers, so zeros must be written.
       std::ranges::fill(rows.gradient(gradient, row), 0.0F);
       continue;
     }

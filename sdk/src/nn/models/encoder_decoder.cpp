@@ -1,5 +1,6 @@
 // Positions are waves, as in the paper, so that no parameter depends on a length. The padding is found in the ids
-// themselves, since a mask as a third input could disagree with them.
+// themselves, since a mask as a third input could disagree with them. The target has none: its padding follows all
+// words, and the causal mask hides it from them.
 
 #include <fmt/format.h>
 
@@ -56,6 +57,7 @@ class TransformerBlocks {
 
   Value self_attention(const Value& x, const std::optional<Value>& mask, bool is_causal,
                        const std::string& name) const {
+    // The normalization comes first (Xiong et al., 2020). So x goes through all blocks by additions alone.
     const MultiHeadAttention attention = heads(name + ".attention", mask.has_value(), is_causal);
     const Value y = normalized(x, name + ".attention_norm");
     return x + dropped_out(mask ? attention(y, *mask) : attention(y), options_.dropout, name + ".attention_dropout");
@@ -70,6 +72,7 @@ class TransformerBlocks {
   }
 
   Value feed_forward(const Value& x, const std::string& name) const {
+    // The ratio of the paper: 2048 units for a width of 512.
     const std::int64_t units = options_.feed_forward == 0 ? 4 * options_.width : options_.feed_forward;
     const Dense wide{units, {.activation = Activation::relu, .name = name + ".wide"}};
     const Dense narrow{options_.width, {.name = name + ".narrow"}};
@@ -78,6 +81,7 @@ class TransformerBlocks {
   }
 
   Value normalized(const Value& x, const std::string& name) const {
+    // PyTorch's layers of the paper have 1e-5, and Keras's normalization has 1e-3, which is the default of ours.
     return LayerNormalization{{.epsilon = 1e-5F, .name = name}}(x);
   }
 
@@ -116,6 +120,7 @@ Model encoder_decoder(const EncoderDecoderOptions& options) {
     const std::string name = fmt::format("encoder.{}", block);
     read = blocks.feed_forward(blocks.self_attention(read, mask, false, name), name);
   }
+  // Blocks normalize what they read, and not what they add up. So the sums are normalized here.
   read = blocks.normalized(read, "encoder_norm");
 
   Value written = blocks.words(target, options.target_vocabulary, "target");

@@ -19,10 +19,12 @@ namespace holdfast {
 
 namespace {
 
-// Written to outputs before the first pass. As floats they are NaNs that no arithmetic gives. An integer may have the
-// value of one of them, but an operation that gives the same result each time does not give both.
+// Written to outputs before the first pass. As floats they are signalling NaNs. Arithmetic gives quiet ones, so it
+// gives neither of these. An integer may have the value of one of them, but an operation that gives the same result
+// each time does not give both.
 constexpr std::uint32_t kUnwritten = 0x7FA5C3E1;
 constexpr std::uint32_t kStillUnwritten = 0x7FA3E5C1;
+// More than a machine has, and little enough that sizes in bytes do not overflow 64 bits.
 constexpr std::size_t kMostScratchBytes = std::size_t{1} << 48;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
@@ -33,7 +35,8 @@ std::span<Element> elements_of(Byte* data, const ValueSpec& spec, std::size_t co
               fmt::format("an array of {} is used as one of {}", holdfast::name(spec.dtype), holdfast::name(wanted)));
 }
 
-// Calls a function of the application. Its exceptions become errors that name the operation.
+// Calls a function of the application. Its exceptions become errors that name the operation, since the sentence of the
+// application need not say where it comes from. Only an Error has a code that says more.
 template <class Function>
 auto call_named(const CustomOperation& operation, const Function& function) {
   try {
@@ -50,6 +53,7 @@ auto call_named(const CustomOperation& operation, const Function& function) {
   throw Error(ErrorCode::invalid_argument, fmt::format("operation \"{}\": {}", operation.name(), what));
 }
 
+// apply_custom() takes values, so none of these is missing.
 std::vector<ValueSpec> present(std::span<const std::optional<ValueSpec>> specs) {
   std::vector<ValueSpec> all;
   for (const std::optional<ValueSpec>& spec : specs) all.push_back(*spec);
@@ -65,6 +69,7 @@ std::size_t scratch_bytes_of(const CustomOperation& operation, std::span<const V
   return bytes;
 }
 
+// One more, for bytes that do not fill a float.
 std::size_t floats_for(std::size_t bytes) {
   return bytes / sizeof(float) + 1;
 }
@@ -92,6 +97,7 @@ class CustomKernel final : public Kernel {
         input_specs_(present(maker.inputs)),
         output_specs_(present(maker.outputs)),
         scratch_bytes_(scratch_bytes_of(*operation_, input_specs_, samples_)) {
+    // All memory is taken here: a pass must not allocate (graph/kernel.h).
     scratch_.grow_to(floats_for(scratch_bytes_));
     inputs_.reserve(input_specs_.size());
     outputs_.reserve(output_specs_.size());
@@ -104,6 +110,7 @@ class CustomKernel final : public Kernel {
     add_arrays(arrays, input_specs_, output_specs_, samples_, inputs_, outputs_);
     if (!is_checked_) mark_outputs(arrays, kUnwritten);
     call_operation();
+    // Only a suspicion, since an integer may have this value. An element that run() writes loses the other mark, too.
     if (!is_checked_ && !find_marks(arrays, kUnwritten).empty()) {
       mark_outputs(arrays, kStillUnwritten);
       call_operation();
@@ -128,6 +135,7 @@ class CustomKernel final : public Kernel {
   void mark_outputs(const KernelArrays& arrays, std::uint32_t mark) const {
     for (std::size_t output = 0; output < output_specs_.size(); ++output) {
       const std::size_t count = element_count(output_specs_[output], samples_);
+      // Copied byte by byte: an element is a float or an integer, and a signalling NaN must stay one.
       for (std::size_t i = 0; i < count; ++i) {
         std::memcpy(arrays.outputs()[output] + i * sizeof(mark), &mark, sizeof(mark));
       }
@@ -175,11 +183,13 @@ class CustomDeviceKernel final : public Kernel {
         input_specs_(present(maker.inputs)),
         output_specs_(present(maker.outputs)),
         scratch_bytes_(scratch_bytes_of(*operation_, input_specs_, samples_)) {
+    // Memory of the device, so own_bytes() does not count it.
     if (scratch_bytes_ > 0) scratch_ = backend_.memory().allocate(floats_for(scratch_bytes_));
   }
 
   void run(const KernelArrays& arrays) override {
-    // The lists belong to the call: the back end may keep it, and a kernel may run several times in one pass.
+    // The lists belong to the call: the back end may keep it, and a kernel may run several times in one pass. So no
+    // call changes what another one still reads.
     std::vector<InputArray> inputs;
     std::vector<OutputArray> outputs;
     add_arrays(arrays, input_specs_, output_specs_, samples_, inputs, outputs);
@@ -209,6 +219,7 @@ class CustomNode final : public Operation {
   explicit CustomNode(std::shared_ptr<const CustomOperation> custom) : custom_(std::move(custom)) {}
 
   std::string name() const override { return custom_->name(); }
+  // infer() refuses a number of inputs that does not fit.
   bool takes_inputs(std::size_t) const override { return true; }
   // infer() refuses types that the operation does not take.
   bool takes_integers() const override { return true; }
@@ -217,7 +228,7 @@ class CustomNode final : public Operation {
     const std::vector<ValueSpec> given = present(inputs);
     std::vector<ValueSpec> specs = call_named(*custom_, [&] { return custom_->infer(given); });
     if (specs.empty()) refuse(*custom_, "infer() returned no output; an operation has at least one");
-    // Without samples, an output of samples would mix them.
+    // infer() describes one sample and need not say this. An output of samples without samples would mix them.
     const bool has_samples = std::any_of(given.begin(), given.end(), [](const auto& spec) { return spec.has_samples; });
     for (ValueSpec& spec : specs) {
       spec.has_samples = has_samples;
@@ -254,6 +265,7 @@ class CustomNode final : public Operation {
   }
 
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    // Known when a plan is made, before any sample is read.
     if (maker.backend.memory().is_host()) return std::make_unique<CustomKernel>(custom_, maker);
     if (custom_->runs_on_devices()) return std::make_unique<CustomDeviceKernel>(custom_, maker);
     throw Error(ErrorCode::unsupported,
@@ -264,6 +276,7 @@ class CustomNode final : public Operation {
 
  private:
   Value checked_gradient(const Value& gradient, const Value& input, std::size_t index) const {
+    // A weight may get the gradients of all samples, which are added; a value of samples needs one for each.
     const bool fits = gradient.shape() == input.shape() && gradient.dtype() == input.dtype() &&
                       (gradient.has_samples() || !input.has_samples());
     if (fits) return sum_to(gradient, input.spec());

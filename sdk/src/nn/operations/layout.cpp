@@ -19,6 +19,7 @@ namespace {
 
 // Along one axis an array is [outer, extent, inner].
 struct AxisView {
+  // Samples are an axis before all others, and so a part of `outer`.
   AxisView(const ValueSpec& spec, std::size_t axis, std::int64_t samples) : extent(spec.shape[axis]) {
     if (spec.has_samples) outer = samples;
     for (std::size_t i = 0; i < axis; ++i) outer *= spec.shape[i];
@@ -166,6 +167,7 @@ class ConcatenateOperation final : public Operation {
     std::int64_t place = 0;
     for (const auto& input : maker.inputs) {
       const AxisView from(*input, axis_, maker.samples);
+      // Inputs may have samples or not alike: outputs() has compared that, too.
       copies.push_back(copy_along(from, 0, to, place, from.extent));
       place += from.extent;
     }
@@ -251,6 +253,7 @@ class PermuteOperation final : public Operation {
   }
 
  private:
+  // Axis i of the output is axis order_[i] of the input.
   const std::vector<std::size_t> order_;
 };
 
@@ -272,6 +275,7 @@ class FlipOperation final : public Operation {
   void write_config(ConfigWriter& config) const override { config.integer("axis", static_cast<std::int64_t>(axis_)); }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
     const AxisView view(*maker.inputs[0], axis_, maker.samples);
+    // A negative stride walks back from the last place along the axis.
     const std::int64_t whole = view.extent * view.inner;
     // From the last element to the first.
     const compute::StridedCopy copy = {.axes = 3,
@@ -388,6 +392,7 @@ Value permute(const Value& x, const AxisList& order) {
 
 // An axis of extent 1 after it is broadcast, and both are joined. The gradient follows from that of its parts.
 Value repeat(const Value& x, std::int64_t axis, std::int64_t count) {
+  // Each element is repeated where it stands, as in NumPy's repeat(): [a, b] becomes [a, a, b, b].
   const std::size_t place = checked_axis(axis, x.shape(), "repeat");
   if (count < 1) {
     throw Error(ErrorCode::invalid_argument, fmt::format("repeat() needs a count of at least 1, not {}", count));
@@ -395,6 +400,7 @@ Value repeat(const Value& x, std::int64_t axis, std::int64_t count) {
   std::vector<std::int64_t> extents = x.shape().extents();
   const auto after = extents.begin() + static_cast<std::ptrdiff_t>(place) + 1;
   const auto one = extents.insert(after, 1);
+  // Both reshapes are views; only the broadcast copies.
   const Value apart = reshape(x, Shape(extents));
   *one = count;
   const Value repeated = broadcast(apart, Shape(extents));

@@ -70,6 +70,7 @@ class ReduceOperation final : public Operation {
     // Equal largest elements share the gradient. So it does not matter which of them a kernel finds first.
     const Value is_largest = equal(x, request.outputs[0]);
     const Value count = apply_one(std::make_shared<const ReduceOperation>(ReductionKind::sum, range_), {is_largest});
+    // g / count has extent 1 along the reduced axes, over which it is broadcast.
     return {is_largest * (g / count)};
   }
 

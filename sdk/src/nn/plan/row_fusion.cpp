@@ -108,6 +108,7 @@ bool RowFusion::fits(std::size_t index, const Rows& rows) const {
 // Whether an operation that is not of the group may run after it.
 bool RowFusion::may_wait(std::size_t index) const {
   const GraphOperation& operation = graph_.operations[index];
+  // Only small work without samples is put off: what it makes is as small.
   const bool is_small =
       operation.operation->is_view() || operation.operation->element_part() || operation.operation->row_part();
   return is_small && std::none_of(operation.outputs.begin(), operation.outputs.end(),

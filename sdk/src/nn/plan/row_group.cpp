@@ -18,6 +18,8 @@ using compute::RowOperand;
 std::optional<RowArray> Rows::array(const ValueSpec& spec) const {
   if (spec.dtype != DType::f32) return std::nullopt;
   const std::size_t rank = spec.shape.rank();
+  // An array of samples has a row for each row of the group, or one number for each (`narrow`). One without samples is
+  // the same for all rows.
   if (spec.has_samples) {
     if (spec.shape == shape) return RowArray::wide;
     std::vector<std::int64_t> narrow = shape.extents();
@@ -117,6 +119,7 @@ void GroupMaker::add_member(std::size_t member) {
     }
     if (row_part.kind == RowPart::Kind::sum_over_samples) instruction.kind = RowInstruction::Kind::column_sum;
   }
+  // Results that only members read stay in the program's own memory, a row of each.
   if (is_needed_later_(output)) {
     instruction.output = group_.outputs.size();
     group_.outputs.push_back(output);
@@ -194,6 +197,7 @@ void GroupMaker::choose_overwritable_input() {
   for (std::size_t input = 0; input < group_.inputs.size(); ++input) {
     if (group_.program.inputs[input] != RowArray::wide || is_needed_later_(group_.inputs[input])) continue;
     const std::size_t last = last_reader(graph_.memory_of(group_.inputs[input]));
+    // The last reader may write there itself: an element is read before it is written.
     for (std::size_t index = last; index < instructions.size(); ++index) {
       const std::optional<std::size_t> output = instructions[index].output;
       const bool is_like_input =
@@ -212,6 +216,8 @@ void GroupMaker::choose_overwritable_input() {
 }
 
 RowGroup GroupMaker::make() {
+  // Members first, as they are in the graph; then products are joined with their sums, which renumbers instructions.
+  // Only after that are last readers known.
   group_.program.width = rows_.width();
   for (const std::size_t member : members_) add_member(member);
   compute_products_in_sums();

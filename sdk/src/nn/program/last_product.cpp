@@ -59,6 +59,7 @@ std::size_t ProductCut::find_product() const {
   const ArrayId output = graph_.outputs.front();
   const GraphArray& array = graph_.arrays[output];
   if (array.source != GraphArray::Source::operation) refuse_output("this one hands on an input");
+  // An activation or a cap would be an operation after the product, and the maker of the output then.
   const Operation& maker = *graph_.operations[array.index].operation;
   if (dynamic_cast<const ProductOperation<compute::DenseOperation>*>(&maker) == nullptr) {
     refuse_output(fmt::format("this one ends with the operation \"{}\"", maker.name()));
@@ -113,7 +114,9 @@ void ProductCut::take_parameter_gradients() {
     if (gradient == kNoArray) continue;
     const ArrayId memory = graph_.memory_of(gradient);
     if (std::ranges::find(made, memory) == made.end()) continue;
+    // A view of the gradient is another array, which would have to be made from what the caller writes.
     if (gradient != memory) refuse_output("the kernel of this one is a parameter under another shape");
+    // Outputs of a backward pass are the gradients of input, kernel and bias.
     (memory == made[1] ? last_.kernel_entry : last_.bias_entry) = entry;
     gradient = kNoArray;
   }
@@ -130,6 +133,7 @@ void ProductCut::remove_operations() {
     if (operation.repeats != kNoOperation) {
       // The backward pass reads no scores, so none are ever computed again.
       HOLDFAST_ASSERT(operation.repeats != product_);
+      // It repeats an earlier operation, whose new place is known.
       operation.repeats = moved[operation.repeats];
     }
     for (const ArrayId output : operation.outputs) result_.arrays[output].index = result_.operations.size();
@@ -140,6 +144,7 @@ void ProductCut::remove_operations() {
 }
 
 GraphBeforeProduct ProductCut::run() {
+  // All that describes the product is read from the whole graph, before its arrays lose their shapes here.
   product_ = find_product();
   backward_ = find_backward();
   last_ = described();
@@ -157,6 +162,7 @@ GraphBeforeProduct ProductCut::run() {
     const std::vector<ArrayId>& made = graph_.operations[backward_].outputs;
     for (std::size_t output = 0; output < made.size(); ++output) give_to_caller(made[output], output);
   }
+  // The operands of the product are what the caller reads of this graph.
   result_.outputs.clear();
   for (const ArrayId input : graph_.operations[product_].inputs) {
     if (input != kNoArray) result_.outputs.push_back(input);

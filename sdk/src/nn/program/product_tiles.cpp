@@ -32,12 +32,13 @@ void add_to(compute::ArrayKernels& kernels, const float* part, std::int64_t floa
 ProductTiles::Layout::Layout(const LastProduct& product, std::int64_t rows, std::int64_t rows_at_once,
                              bool has_gradients) {
   const auto place = [this](std::int64_t count) {
-    // Whole cache lines, so that arrays that follow each other stay aligned.
+    // Whole cache lines of 64 bytes, so that arrays that follow each other stay aligned.
     constexpr std::size_t kLineFloats = 16;
     const std::size_t begin = floats;
     floats += (static_cast<std::size_t>(count) + kLineFloats - 1) / kLineFloats * kLineFloats;
     return begin;
   };
+  // The last tile may have fewer rows, and uses the same places.
   const std::int64_t tile = std::min(rows, rows_at_once);
   results = place(tile * product.outputs);
   if (!has_gradients) return;
@@ -46,6 +47,7 @@ ProductTiles::Layout::Layout(const LastProduct& product, std::int64_t rows, std:
   if (!product.has_weight_gradients) return;
   const std::int64_t kernel = product.inputs * product.outputs;
   const std::int64_t bias = product.has_bias ? product.outputs : 0;
+  // Gradients that are those of a parameter as they are go to the arena at once, and have no place here.
   if (product.kernel_entry == LastProduct::kNoEntry) kernel_gradient = place(kernel);
   if (product.bias_entry == LastProduct::kNoEntry) bias_gradient = place(bias);
   if (tile == rows) return;
@@ -66,6 +68,7 @@ std::size_t ProductTiles::planned_floats(const LastProduct& product, std::int64_
 void ProductTiles::make_operation(std::int64_t rows) {
   const bool trains = has_gradients_ && product_.has_weight_gradients;
   const bool reaches_input = has_gradients_ && product_.has_input_gradient;
+  // The passes of an operation are fixed when it is made, so an evaluation has other ones than a training step.
   std::unique_ptr<compute::DenseOperation>& made = operations_[{rows, trains, reaches_input}];
   if (made) return;
   made = backend_.dense(
@@ -113,6 +116,7 @@ void ProductTiles::run(const Operands& operands, const ParameterGradients& param
   const Layout layout(product_, rows_, rows_at_once_, has_gradients_);
   const bool has_weights = has_gradients_ && product_.has_weight_gradients;
   const bool has_input = has_gradients_ && product_.has_input_gradient;
+  // The caller gives the places in the arena anew for each shard, and gradients() must return what was written.
   if (has_weights && parameters.kernel != nullptr) gradients_[1] = parameters.kernel;
   if (has_weights && parameters.bias != nullptr) gradients_[2] = parameters.bias;
   const ParameterGradients sums = {.kernel = gradients_[1], .bias = gradients_[2]};
@@ -126,6 +130,7 @@ void ProductTiles::run(const Operands& operands, const ParameterGradients& param
     compute::DenseOperation& product = operation(rows);
     const float* const input = operands.input + first * product_.inputs;
     product.forward(input, operands.kernel, operands.bias, results);
+    // Reads the results and writes their gradient. Both are overwritten by the next tile.
     loss({.number = number, .first = first, .rows = rows, .results = results, .gradient = gradient});
     if (has_weights) {
       // The first tile begins the sums, so that nothing has to be cleared.

@@ -39,6 +39,7 @@ class SumsBuilder {
         targets_(builder_.bind(builder_.add_array(GraphArray::Source::input, kTargets, {.shape = shapes.targets}))) {
     if (!shapes.weights) return;
     weights_ = builder_.bind(builder_.add_array(GraphArray::Source::input, kWeights, {.shape = *shapes.weights}));
+    // What is masked is not seen at all: it may be NaN, and 0 times NaN is a NaN.
     seen_outputs_ = where(along(*weights_, shapes.outputs), outputs_, 0.0F);
   }
 
@@ -92,7 +93,7 @@ class SumsBuilder {
   }
 
   void check(const Value& value, std::size_t kept_axes) const {
-    // Bound values of another description would be taken for arrays of this one.
+    // Bound values of another description would be taken for arrays of this one: they have numbers of another graph.
     const auto is_own = [&](const std::shared_ptr<const ValueNode>& node) {
       return node == outputs_.node() || node == targets_.node() || (weights_ && node == weights_->node());
     };
@@ -169,6 +170,7 @@ ValueProgram::ValueProgram(SumsGraph graph, compute::Backend& backend)
 
 std::unique_ptr<ModelPlan> ValueProgram::make_plan(std::int64_t samples) const {
   static const ArenaLayout kNone;
+  // Losses take the outputs of the model as a parameter, so that they have a gradient; metrics as an input.
   const bool is_differentiated = !graph_.graph.parameter_gradients.empty();
   const MemoryOptions memory = {.samples = samples,
                                 .inputs = SumsBuilder::kOutputsAsInput + 1,
@@ -186,6 +188,7 @@ void ValueProgram::prepare(std::int64_t samples, float scale, std::vector<std::u
   const auto found =
       std::ranges::find_if(plans_, [&](const NumberedPlan& numbered) { return numbered.plan->samples() == samples; });
   if (found != plans_.end()) {
+    // The newest comes first, so that the plan that is dropped is the one that was used the longest time ago.
     plans_.splice(plans_.begin(), plans_, found);
   } else {
     plans_.push_front({.plan = make_plan(samples), .number = plans_made_++});
@@ -213,6 +216,7 @@ void ValueProgram::run(const Arrays& arrays) {
   bases.insert(bases.end(), {bytes(arrays.targets), bytes(arrays.weights), bytes(arrays.outputs), bytes(scale_.get())});
   const BeforeOperation before = [](const std::string&) {};
   plan.forward(bases, before);
+  // Sums follow one another in the order of the graph's outputs.
   float* next = arrays.sums;
   for (std::size_t index = 0; index < graph_.graph.outputs.size(); ++index) {
     const std::size_t count = graph_.elements[index];

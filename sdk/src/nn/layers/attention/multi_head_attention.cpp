@@ -43,6 +43,7 @@ class Projections {
     const std::int64_t heads = x.shape()[1];
     const std::int64_t dim = x.shape()[2];
     const Value columns = reshape(x, std::vector<std::int64_t>{x.shape()[0], heads * dim});
+    // Without an initializer of its own it has that of the other kernels, as in Keras.
     return projected("output_dense", columns,
                      {.kernel_shape = {heads, dim, width},
                       .bias_shape = {width},
@@ -99,11 +100,13 @@ QueriesAndKeys placed(LayerBuilder& builder, const Value& queries, const Value& 
 Value shares_of(const Value& scores, std::int64_t key_dim, const MaybeValue& mask,
                 const MultiHeadAttentionOptions& options) {
   return attention_shares(scores, mask,
+                          // Vaswani et al., 2017: so the scores of wide heads do not saturate the softmax.
                           {.scale = 1.0F / std::sqrt(static_cast<float>(key_dim)),
                            .is_causal = options.use_causal_mask,
                            .window = options.sliding_window});
 }
 
+// The shares before their dropout, as Keras returns them.
 std::vector<Value> outputs_of(const Value& output, const Value& shares, const MultiHeadAttentionOptions& options) {
   return options.return_attention_scores ? std::vector<Value>{output, shares} : std::vector<Value>{output};
 }
@@ -167,6 +170,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
 }
 
 std::vector<Value> MultiHeadAttention::build(LayerBuilder& builder, std::span<const Value> inputs) const {
+  // A missing key is the value, and a missing value the query (attention_inputs()).
   const AttentionInputs given = inputs_of(inputs, options_);
   Projections projections(builder, options_);
   // One after another: the order of the parameters is that of these calls.
@@ -175,6 +179,7 @@ std::vector<Value> MultiHeadAttention::build(LayerBuilder& builder, std::span<co
   const Value v = projections.to_heads("value_dense", given.value, num_heads_, options_.value_dim);
   const auto [q, k] = placed(builder, queries, keys, options_);
   // Two products for each head and sample, around the softmax of the scores.
+  // q and k are steps, h is the head and d a number of it; the samples need no letter.
   const Value shares = shares_of(einsum("qhd,khd->hqk", q, k), key_dim_, given.mask, options_);
   const Value mean = einsum("hqk,khd->qhd", dropped_shares(builder, shares, options_.dropout), v);
   return outputs_of(projections.from_heads(mean, given.query.shape()[1]), shares, options_);
@@ -214,6 +219,7 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
                     "out",
                     options.value_dim));
   }
+  // check_extent() has refused a divisor of 0.
   if (num_query_heads % num_key_value_heads == 0) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("GroupQueryAttention needs a multiple of its {} heads of keys and values as heads of "
@@ -234,6 +240,7 @@ std::vector<Value> GroupQueryAttention::build(LayerBuilder& builder, std::span<c
   const std::int64_t group = num_query_heads_ / num_key_value_heads_;
   // Head g of group n is head n * group + g of the queries, as where Keras repeats keys and values.
   const Value grouped = reshape(q, std::vector<std::int64_t>{queries, num_key_value_heads_, group, head_dim_});
+  // Keys are not repeated for the heads of a group, which would copy them as often.
   const Value scores = einsum("qngd,knd->ngqk", grouped, k);
   const Value shares = shares_of(reshape(scores, std::vector<std::int64_t>{num_query_heads_, queries, keys}), head_dim_,
                                  given.mask, options_);

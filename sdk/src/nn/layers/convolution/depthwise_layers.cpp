@@ -60,6 +60,7 @@ static void check_separable(std::string_view kind, const SeparableSettings& sett
 
 namespace {
 
+// The kernel as the parameter has it, [windows..., channels, multiplier].
 struct DepthwiseKernel {
   Value kernel;
   Fans fans;
@@ -91,6 +92,7 @@ Value convolve_depthwise(const Value& input, const DepthwiseKernel& kernel, cons
                      {.strides = settings.strides,
                       .padding = settings.padding,
                       .dilation_rate = settings.dilation_rate,
+                      // One group for each channel, so that no channel is mixed with another.
                       .groups = input.shape()[input.shape().rank() - 1]});
 }
 
@@ -108,10 +110,13 @@ static std::vector<Value> build_depthwise(LayerBuilder& builder, std::span<const
 static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const Value> inputs,
                                           const SeparableSettings& settings) {
   const Value& input = only_input(inputs);
+  // Parameters are listed in the order in which they are made, which is that of Keras's files.
   const DepthwiseKernel kernel = depthwise_kernel(builder, "depthwise_kernel", input, settings.depthwise);
   // A window of one element sees one position, so this convolution only mixes channels.
   std::vector<std::int64_t> extents(settings.depthwise.kernel_size.size(), 1);
+  // [1, ..., channels * multiplier, filters].
   extents.insert(extents.end(), {kernel.outputs, settings.filters});
+  // Its windows have one element, so the fans are those of a dense layer.
   const Fans fans = {.in = kernel.outputs, .out = settings.filters};
   const Value pointwise =
       limited(builder, builder.parameter("pointwise_kernel", Shape(extents), settings.pointwise_initializer, fans),
@@ -124,7 +129,8 @@ static std::vector<Value> build_separable(LayerBuilder& builder, std::span<const
   return {settings.depthwise.activation(mixed)};
 }
 
-// Both kinds of layers write these options, with the names of Keras.
+// Both kinds of layers write these options, with the names of Keras. An option that only one of them has stands in its
+// own function.
 static void write_windows(ConfigWriter& config, const DepthwiseSettings& settings) {
   config.integers("kernel_size", settings.kernel_size);
   config.integers("strides", settings.strides);

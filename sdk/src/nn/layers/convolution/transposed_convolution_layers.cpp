@@ -63,6 +63,7 @@ static std::vector<Value> build_transposed(LayerBuilder& builder, std::span<cons
   // Keras takes fans from the kernel's last axes, whichever of them are the inputs.
   const Fans fans = {.in = window * options.filters, .out = window * channels};
   const Value kernel = limited_kernel(builder, shape, fans, options);
+  // The pass of a convolution to its input: where that has strides, this one spreads its output.
   Value output = transposed_convolution(input, kernel,
                                         {.strides = options.strides,
                                          .padding = options.padding,
@@ -89,6 +90,8 @@ static TransposedConvolutionSettings read_transposed(ConfigReader& config, std::
   throw Error(ErrorCode::invalid_file, "a transposed convolution of the model graph has groups, which it cannot have");
 }
 
+// The classes differ in their names and in their numbers of axes. Readers use private constructors, which
+// std::make_shared() cannot call.
 Conv1DTranspose::Conv1DTranspose(const TransposedConvolutionSettings& settings, const std::string& name)
     : LayerOf(name), settings_(settings) {
   check_transposed("Conv1DTranspose", settings);

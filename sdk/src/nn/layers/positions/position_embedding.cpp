@@ -27,6 +27,7 @@ void check_wavelength(std::string_view kind, float max_wavelength) {
 }
 
 const Value& sequence_of(std::span<const Value> inputs) {
+  // Steps are the last axis but one, as in KerasHub; those of RotaryEmbedding are the first, before the heads.
   const Value& x = only_input(inputs);
   if (x.shape().rank() >= 2) return x;
   throw Error(ErrorCode::invalid_argument,
@@ -59,6 +60,7 @@ std::vector<Value> PositionEmbedding::build(LayerBuilder& builder, std::span<con
                               builder.parameter("embeddings", {sequence_length_, width}, options_.initializer,
                                                 {.in = sequence_length_, .out = width}),
                               options_.embeddings_regularizer, options_.embeddings_constraint);
+  // A shorter sequence has the first rows, so that its positions have the vectors they were trained with.
   return {for_each_sample(steps == sequence_length_ ? table : slice(table, 0, 0, steps), x)};
 }
 
@@ -90,6 +92,7 @@ std::vector<Value> SinePositionEncoding::build(LayerBuilder& builder, std::span<
   const auto wave = [&](double step, std::int64_t column) {
     // Neighbouring columns have one wavelength, the second one a quarter of a wave later.
     const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
+    // In double, since the angles of late steps are large: f32 would lose their place in the wave.
     const double angle = step / std::pow(static_cast<double>(max_wavelength_), exponent);
     return column % 2 == 0 ? std::sin(angle) : std::cos(angle);
   };

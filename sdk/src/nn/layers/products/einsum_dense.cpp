@@ -1,6 +1,7 @@
 // Axes are put in an order in which the equation is one product of matrices: those of the input that stay, then those
 // that are summed over, and in the kernel those that are summed over, then the new ones. An order that is there already
-// costs nothing.
+// costs nothing. einsum() would do for two values, and takes no "..."; here the kernel is a parameter, which keeps
+// Keras's axes. docs/decisions/models.md
 
 #include "holdfast/nn/einsum_dense.h"
 
@@ -118,6 +119,7 @@ EinsumDense::Terms EinsumDense::terms() const {
     of.input.erase(0, 1);
     of.output.erase(0, 1);
   }
+  // The kernel has no axis of its own and none that all three terms have: either would be more than one product.
   for (const char letter : of.kernel) {
     if (has(of.input, letter) == has(of.output, letter)) {
       refuse_equation(equation_, fmt::format("the axis {} of the kernel is neither summed over nor new", letter));
@@ -139,6 +141,7 @@ std::vector<Value> EinsumDense::build(LayerBuilder& builder, std::span<const Val
     throw Error(ErrorCode::invalid_argument, fmt::format("its equation \"{}\" does not fit an input of shape {}",
                                                          equation_, input.shape().to_string()));
   }
+  // Axes that "..." stands for.
   const std::size_t before = extents.size() - of.input.size();
   ExtentsByAxis known;
   for (std::size_t axis = 0; axis < of.input.size(); ++axis) known[of.input[axis]] = extents[before + axis];
@@ -151,11 +154,13 @@ std::vector<Value> EinsumDense::build(LayerBuilder& builder, std::span<const Val
                             output_shape_[axis], of.output[axis], place->second));
   }
 
+  // Axes that stay, that are summed over, and that are new: all three in an order that one product needs.
   const std::string kept = letters_in(of.input, of.output, true);
   const std::string summed = letters_in(of.input, of.output, false);
   const std::string added = letters_in(of.output, of.input, false);
   const std::int64_t sums = product_of(extents_of_axes(known, summed));
   const std::int64_t units = product_of(extents_of_axes(known, added));
+  // Those of the kernel as a matrix, whatever its axes are.
   const Fans fans{.in = sums, .out = units};
   const Value kernel = limited_kernel(builder, Shape(extents_of_axes(known, of.kernel)), fans, options_);
   const std::vector<std::int64_t> matrix_shape = {sums, units};
@@ -168,6 +173,7 @@ std::vector<Value> EinsumDense::build(LayerBuilder& builder, std::span<const Val
   rows.push_back(sums);
   const Value product = matmul(reshape(ordered(input, of.input, kept + summed), rows), matrix);
   for (const std::int64_t extent : extents_of_axes(known, added)) places.push_back(extent);
+  // The product has the axes in its own order; the equation may want another one.
   Value output = ordered(reshape(product, places), kept + added, of.output);
 
   if (!options_.bias_axes.empty()) {

@@ -34,7 +34,8 @@ compute::CellKind cell_kind(RecurrentKind kind) {
   HOLDFAST_ASSERT(false);
 }
 
-// Jozefowicz et al., 2015: a cell that forgets at first learns slowly.
+// Jozefowicz et al., 2015: a cell that forgets at first learns slowly. The gates are i, f, c and o, and the second is
+// the one that forgets.
 Initializer bias_initializer(const RecurrentSettings& settings) {
   const bool has_forget_bias = settings.kind == RecurrentKind::lstm && settings.options.unit_forget_bias;
   if (!has_forget_bias) return settings.options.bias_initializer;
@@ -56,7 +57,7 @@ Weights weights_of(LayerBuilder& builder, const RecurrentSettings& settings, std
   const std::int64_t gates = gate_count(settings.kind) * settings.units;
   const Fans fans = {.in = width, .out = gates};
   const Fans recurrent_fans = {.in = settings.units, .out = gates};
-  // In the order of files.
+  // In the order of files: parameters are listed in the order in which they are made.
   Weights weights = {
       .kernel = limited(builder, builder.parameter(prefix + "kernel", {width, gates}, options.kernel_initializer, fans),
                         options.kernel_regularizer, options.kernel_constraint),
@@ -86,6 +87,7 @@ Value input_products(LayerBuilder& builder, const RecurrentSettings& settings, c
                      const RecurrentDirection& direction) {
   const float rate = settings.options.dropout;
   if (!builder.is_training() || rate == 0) return dense(x, weights.kernel, weights.bias);
+  // A mask of one step, [1, width], which the product broadcasts over all steps.
   const Value first = slice(x, 0, 0, 1);
   const std::int64_t gates = gate_count(settings.kind);
   // Keras draws for each gate as soon as it does so for states.
@@ -96,11 +98,13 @@ Value input_products(LayerBuilder& builder, const RecurrentSettings& settings, c
   for (std::int64_t gate = 0; gate < gates; ++gate) {
     const std::uint64_t number =
         gate == 0 ? direction.draw_number : direction.further_draws + static_cast<std::uint64_t>(gate) - 1;
+    // Each gate sees the input through a mask of its own, so it has a product of its own.
     const std::int64_t begin = gate * settings.units;
     const std::int64_t end = begin + settings.units;
     products.push_back(dense(x * dropout_mask(builder, first, rate, number), slice(weights.kernel, 1, begin, end),
                              weights.bias ? MaybeValue(slice(*weights.bias, 0, begin, end)) : std::nullopt));
   }
+  // Gate by gate, which is the order of the columns of one product.
   return concatenate(products, -1);
 }
 
@@ -112,7 +116,8 @@ std::vector<Value> state_masks(LayerBuilder& builder, const RecurrentSettings& s
   if (!builder.is_training() || rate == 0) return masks;
   // Its shape alone is used.
   const Value like = reshape(slice(slice(products, 0, 0, 1), 1, 0, settings.units), Shape{settings.units});
-  // After the draws for the inputs of three gates.
+  // After the draws for the inputs of three gates, also where these are not used. So an option of the inputs changes no
+  // bit of the states.
   for (std::int64_t gate = 0; gate < gate_count(settings.kind); ++gate) {
     masks.push_back(dropout_mask(builder, like, rate, direction.further_draws + 3 + static_cast<std::uint64_t>(gate)));
   }
@@ -162,6 +167,7 @@ RecurrentInputs recurrent_inputs(const RecurrentSettings& settings, std::span<co
     throw Error(ErrorCode::invalid_argument, fmt::format("its mask has the shape {}; a sequence of {} steps needs [{}]",
                                                          inputs.back().shape().to_string(), shape[0], shape[0]));
   }
+  // Masks of Keras are booleans; kernels compare a float with 0.
   result.mask = cast(inputs.back(), DType::f32);
   return result;
 }
@@ -184,11 +190,13 @@ RecurrentOutputs recurrent_outputs(LayerBuilder& builder, const RecurrentSetting
                                           .has_sequence = options.return_sequences};
   const RecurrentStepOptions further = {.state_masks = state_masks(builder, settings, products, direction),
                                         .resets_before = settings.kind == RecurrentKind::gru && !options.reset_after};
+  // The kernels of cells know neither. Such layers are a graph of steps, which is slower and needs no kernel.
   const bool is_plain = further.state_masks.empty() && !further.resets_before;
   const RecurrenceOutputs found =
       is_plain ? recurrence(steps, step_options) : recurrence_step_by_step(steps, step_options, further);
   // The output of a step is its state, so the last one is there without the sequence.
   RecurrentOutputs outputs = {.output = found.sequence ? *found.sequence : found.state, .states = {found.state}};
+  // The state, then the cell, as in Keras and as recurrent_inputs() takes them.
   if (found.cell) outputs.states.push_back(*found.cell);
   return outputs;
 }

@@ -29,6 +29,7 @@ class StepByStep {
       : inputs_(inputs), options_(options), step_options_(step_options), units_(inputs.recurrent_kernel.shape()[0]) {
     const std::int64_t gates = inputs.recurrent_kernel.shape()[1] / units_;
     for (std::int64_t gate = 0; gate < gates; ++gate) {
+      // Each gate has a product of its own, since each may see the state through another mask.
       kernels_.push_back(columns(inputs.recurrent_kernel, 1, gate));
       biases_.push_back(inputs.recurrent_bias ? MaybeValue(columns(*inputs.recurrent_bias, 0, gate)) : std::nullopt);
     }
@@ -66,6 +67,7 @@ class StepByStep {
     return state;
   }
 
+  // A skipped step hands on what it was given, as in the kernels of cells.
   State kept_where_masked(std::int64_t step, const State& before, const State& after) const {
     if (!inputs_.mask) return after;
     const Value is_kept = slice(*inputs_.mask, 0, step, step + 1);
@@ -74,7 +76,7 @@ class StepByStep {
     return state;
   }
 
-  // The state as a gate takes it.
+  // The state as a gate takes it. The new state is made of the whole one: what is dropped is what gates see of it.
   Value masked(const Value& state, std::size_t gate) const {
     return step_options_.state_masks.empty() ? state : state * step_options_.state_masks[gate];
   }
@@ -111,6 +113,7 @@ class StepByStep {
   Value next_of_gru(const Value& x, const Value& state) const {
     const Value z = gate_of(x, state, 0);
     const Value r = gate_of(x, state, 1);
+    // With reset_after, as with cuDNN, the reset multiplies the product and its bias; before, it multiplies the state.
     const Value of_state =
         step_options_.resets_before ? product(r * masked(state, 2), 2) : r * product(masked(state, 2), 2);
     const Value h = activation(columns(x, 0, 2) + of_state, options_.activation);

@@ -65,7 +65,8 @@ PrecisionOptions with_all_classes(const CountOptions& options) {
           .name = options.name};
 }
 
-// 1 at the k largest elements along the last axis, else 0. The first ones count among equal ones, as in Keras.
+// 1 at the k largest elements along the last axis, else 0. The first ones count among equal ones, as in Keras. All
+// outputs must be above the lowest float.
 Value is_among_largest(const std::string& what, const Value& outputs, std::int64_t k) {
   const std::int64_t classes = outputs.shape().rank() == 0 ? 0 : outputs.shape().extents().back();
   if (k > classes) {
@@ -176,6 +177,7 @@ Precision::Precision(const PrecisionOptions& options) : ConfusionMetric("precisi
 
 std::vector<Value> Precision::sums(const Value& outputs, const Value& targets) const {
   const Elements of = elements_of(outputs, targets);
+  // True positives, then false positives.
   return {where(of.targets, of.predicted, 0.0F), where(of.targets, 0.0F, of.predicted)};
 }
 
@@ -188,6 +190,7 @@ Recall::Recall(const PrecisionOptions& options) : ConfusionMetric("recall", opti
 
 std::vector<Value> Recall::sums(const Value& outputs, const Value& targets) const {
   const Elements of = elements_of(outputs, targets);
+  // True positives, then false negatives.
   return {where(of.targets, of.predicted, 0.0F), where(of.targets, 1.0F - of.predicted, 0.0F)};
 }
 

@@ -66,6 +66,7 @@ std::vector<Value> counts_of(const FBetaScoreOptions& options, const std::string
   // A row of zeros has no largest element, as in Keras.
   const Value predicted = options.threshold ? less(*options.threshold, outputs)
                                             : less_equal(largest_of, outputs) * less(1e-9F, absolute(outputs));
+  // Products, as in Keras, so that targets that are shares count in part.
   const std::vector<Value> counts = {predicted * targets, predicted * (1.0F - targets), (1.0F - predicted) * targets};
   if (options.average == FBetaAverage::micro) return counts;
   std::vector<Value> sums;
@@ -85,6 +86,7 @@ double score_of_class(const FBetaScoreOptions& options, std::span<const double> 
   const double right = sums[first];
   const double precision = right / (right + sums[first + 1] + kEpsilon);
   const double recall = right / (right + sums[first + 2] + kEpsilon);
+  // Van Rijsbergen's F: beta says how many times recall counts as much as precision.
   return (1 + square) * (precision * recall / (square * precision + recall + kEpsilon));
 }
 

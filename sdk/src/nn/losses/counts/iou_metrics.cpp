@@ -111,6 +111,7 @@ std::vector<Value> IoUMetric::sums_of_rows(const Value& outputs, const Value& ta
     counts = counts - counts * element_of_last_axis(targets, *options_.ignore_class);
   }
   // The first is the diagonal of the confusion matrix.
+  // Both are rows of zeros and a one, so a product is 1 where both have the class.
   const Value counted_outputs = outputs * counts, counted_targets = targets * counts;
   return {counted_outputs * targets, counted_outputs, counted_targets};
 }
@@ -120,6 +121,7 @@ double IoUMetric::result(std::span<const double> sums, double) const {
   const auto classes = static_cast<std::size_t>(num_classes_);
   double shares = 0, found = 0;
   for (const std::int64_t id : target_class_ids_) {
+    // The sums are three arrays by class: both, outputs, targets.
     const auto place = static_cast<std::size_t>(id);
     const double both = sums[place];
     const double either = sums[classes + place] + sums[2 * classes + place] - both;

@@ -58,6 +58,7 @@ std::string auc_options(const AUCOptions& options) {
     object.numbers("label_weights", options.label_weights);
   }
   object.boolean("from_logits", options.from_logits);
+  // Without the two ends that with_ends() adds: Keras adds them again.
   if (given > 0) object.numbers("thresholds", options.thresholds);
   return object.members();
 }
@@ -123,6 +124,7 @@ double area_of(const AUCOptions& options, const ThresholdCounts& counts) {
   }
   double area = 0;
   CurvePoint last = point_of(options.curve, counts, 0);
+  // A Riemann sum, as Keras's AUC takes it.
   for (std::size_t i = 1; i < counts.size(); ++i) {
     const CurvePoint next = point_of(options.curve, counts, i);
     area += (last.x - next.x) * height_of(options.summation_method, last.y, next.y);

@@ -75,7 +75,8 @@ EinsumTerms terms_of(const std::string& equation) {
   return of;
 }
 
-// Whether kernels can walk through an array of these axes as matrices [first, second].
+// Whether kernels can walk through an array of these axes as matrices [first, second]: each group of axes is one axis
+// then, with one stride.
 bool is_walkable(std::string_view letters, std::string_view first, std::string_view second) {
   const bool are_together =
       letters.find(first) != std::string_view::npos && letters.find(second) != std::string_view::npos;
@@ -108,6 +109,7 @@ class LetteredArray {
   compute::MatrixPlaces places(std::string_view first, std::string_view second) const {
     compute::MatrixPlaces places;
     places.column = second.empty() ? 1 : stride(second.back());
+    // A matrix without rows has one, whose stride is never used; this one is that of a matrix without gaps.
     places.row = first.empty() ? extent(second) * places.column : stride(first.back());
     return places;
   }
@@ -164,7 +166,7 @@ std::vector<MaybeValue> EinsumOperation::gradient(const GradientRequest& request
   const Value& b = *request.inputs[1];
   const Value& g = *request.output_gradients[0];
   std::vector<MaybeValue> gradients(2);
-  // An operand without samples, such as a weight, is one for all of them.
+  // An operand without samples, such as a weight, is one for all of them, so their gradients are added.
   const auto added_up = [](const Value& gradient, const Value& operand) {
     return gradient.has_samples() && !operand.has_samples() ? sum_over_samples(gradient) : gradient;
   };
@@ -182,6 +184,7 @@ std::unique_ptr<Kernel> EinsumOperation::make_kernel(const KernelMaker& maker) c
   const LetteredArray b(terms_.b, *maker.inputs[1]);
   const LetteredArray result(terms_.result, *maker.outputs[0]);
   compute::BatchedProductShape shape;
+  // The same in b: outputs() has compared the extents.
   shape.inner = a.extent(groups_.inner);
   // Kernels write columns side by side. Where rows lie so, the transposed product has them as columns:
   // transpose(a b) = transpose(b) transpose(a).
@@ -197,12 +200,14 @@ std::unique_ptr<Kernel> EinsumOperation::make_kernel(const KernelMaker& maker) c
   shape.result = result.places(rows, columns);
 
   const auto add_batch = [&](std::int64_t extent, std::int64_t of_left, std::int64_t of_right, std::int64_t of_result) {
+    // An axis of one element needs no loop, and takes no place among the few that kernels have.
     if (extent == 1) return;
     const std::size_t last = shape.batch_axes - 1;
     const auto joins = [&](const compute::MatrixPlaces& places, std::int64_t inner_stride) {
       return places.batch[last] == inner_stride * extent;
     };
-    // Axes come from the first to the last: this one is joined with the one before it where all arrays allow.
+    // Axes come from the first to the last: this one is joined with the one before it where all arrays allow. Then the
+    // axis of samples and that of heads take one place in many attentions.
     if (shape.batch_axes > 0 && joins(shape.left, of_left) && joins(shape.right, of_right) &&
         joins(shape.result, of_result)) {
       shape.batch[last] *= extent;
@@ -261,6 +266,8 @@ Value einsum(const std::string& equation, const Value& a, const Value& b) {
   const std::string result = of.result;
   std::string a_letters = of.a;
   std::string b_letters = of.b;
+  // Only the terms that kernels cannot walk through are copied into another order, and the result back into that of the
+  // caller.
   if (!is_walkable(of.a, groups.rows, groups.inner)) of.a = groups.batch + groups.rows + groups.inner;
   if (!is_walkable(of.b, groups.inner, groups.columns)) of.b = groups.batch + groups.inner + groups.columns;
   if (!is_walkable(of.result, groups.rows, groups.columns)) of.result = groups.batch + groups.rows + groups.columns;
@@ -294,6 +301,7 @@ Value batched_matmul(const Value& a, const Value& b) {
       const std::size_t from_last = batch - axis;
       const bool has_other = from_last <= other_batch;
       const std::int64_t extent = x.shape()[axis];
+      // An axis that is repeated is left out of the term: then einsum() takes it for the other operand's alone.
       if (extent == 1 && has_other && other.shape()[other_batch - from_last] != 1) continue;
       if (has_other && other.shape()[other_batch - from_last] != extent && other.shape()[other_batch - from_last] != 1)
         refuse_shapes();
@@ -306,6 +314,7 @@ Value batched_matmul(const Value& a, const Value& b) {
   };
   const Value left = take(a, a_batch, b, b_batch, of.a);
   const Value right = take(b, b_batch, a, a_batch, of.b);
+  // Here, since einsum() would name letters that the caller has never seen.
   if (a.shape()[a_batch + 1] != b.shape()[b_batch]) refuse_shapes();
   of.result = std::string(kLetters.substr(0, axes)) + "xz";
   of.a += "xy";

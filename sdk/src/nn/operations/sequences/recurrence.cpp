@@ -18,6 +18,8 @@ using compute::CellsForward;
 using compute::RecurrentCells;
 
 enum ForwardInput : std::size_t { kX, kKernel, kBias, kMask, kState, kCell, kInputs };
+// kKept, kStates and kCells are what the backward pass reads. kProduct is the product of one step: it is an output so
+// that the plan finds memory for it, and nothing reads it later. kThrough is the same in the backward pass.
 enum ForwardOutput : std::size_t { kSequence, kLastState, kLastCell, kKept, kStates, kCells, kProduct };
 // The backward pass has the inputs 1 to 3 of the forward pass, and these.
 enum BackwardInput : std::size_t { kBackKept, kBackStates = 4, kBackCells, kOfSequence, kOfState, kOfCell };
@@ -55,6 +57,7 @@ class Steps {
   // In an array [steps, samples, floats].
   std::int64_t in_time(std::int64_t index, std::int64_t floats) const { return index * cells_.samples * floats; }
   // In an array [samples, steps, floats], for sample 0.
+  // In reverse, the first step in time is the last of the sequence. So an output lies where its input does.
   std::int64_t in_sample(std::int64_t index, std::int64_t floats) const {
     return (is_reversed_ ? cells_.steps - 1 - index : index) * floats;
   }
@@ -91,10 +94,12 @@ class ForwardKernel final : public Kernel {
     const bool has_cells = cells_.kind == CellKind::lstm;
     begin(arrays.input(kState), arrays.output(kStates));
     if (has_cells) begin(arrays.input(kCell), arrays.output(kCells));
+    // Once a pass: the weights change between passes alone, and a back end may bring them into another order here.
     product_->set_kernel(arrays.input(kKernel));
     float* const sequence = has_sequence_ ? arrays.output(kSequence) : nullptr;
     float* const kept = cells_.kept() > 0 ? arrays.output(kKept) : nullptr;
     float* const cells = has_cells ? arrays.output(kCells) : nullptr;
+    // States are one more than steps: step t reads entry t and writes entry t + 1. Entry 0 is the initial state.
     for (std::int64_t step = 0; step < cells_.steps; ++step) {
       float* const state = arrays.output(kStates) + steps_.in_time(step, units);
       product_->run(state, arrays.input(kBias), arrays.output(kProduct));
@@ -138,6 +143,8 @@ class BackwardKernel final : public Kernel {
         steps_(cells_, options.is_reversed),
         through_(maker.backend.repeated_product(
             {.rows = maker.samples, .inputs = extents.gates, .outputs = extents.units, .is_transposed = true})) {
+    // A row for each step and sample. The states before the steps are the first entries of kStates; the last one, after
+    // all steps, was multiplied by nothing.
     const std::int64_t rows = maker.samples * extents.steps;
     // transpose([rows, units]) [rows, gates]
     kernel_gradient_ = maker.backend.batched_product({.rows = extents.units,
@@ -154,8 +161,11 @@ class BackwardKernel final : public Kernel {
     const float* const cells = arrays.input(kBackCells);
     const bool has_cells = cells_.kind == CellKind::lstm;
     float* const of_products = arrays.output(kOfProducts);
+    // Gradients travel back in these two arrays, from step to step. After the first step in time they are what their
+    // names say.
     float* const carried = arrays.output(kOfFirstState);
     float* const carried_cell = has_cells ? arrays.output(kOfFirstCell) : nullptr;
+    // The same kernel transposed: from gates back to units.
     through_->set_kernel(arrays.input(kKernel));
     // Gradients of the last state and cell are where the way back begins.
     begin(arrays.input(kOfState), carried);
@@ -183,6 +193,7 @@ class BackwardKernel final : public Kernel {
     // The first state is no step's next one, so nobody else adds up its two parts.
     add_to(arrays.output(kThrough), carried);
     kernel_gradient_->run(arrays.input(kBackStates), of_products, arrays.output(kOfKernel));
+    // The bias is added in each step, so its gradient is the sum over all rows.
     if (arrays.input(kBias) == nullptr) return;
     backend_.array_kernels().reduce(
         {.kind = compute::ReductionKind::sum, .reduced = cells_.samples * cells_.steps, .inner = gates}, of_products,

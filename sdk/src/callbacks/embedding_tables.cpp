@@ -1,5 +1,6 @@
-// Text, although it is larger than the numbers: TensorBoard takes a file for binary only where it happens not to be
-// UTF-8. Files are numbered, because names of layers may hold what a path must not. docs/decisions/records.md
+// TensorBoard's projector reads tables of embeddings from files that a configuration names. They are text, although it
+// is larger than the numbers: TensorBoard takes a file for binary only where it happens not to be UTF-8. Files are
+// numbered, because names of layers may hold what a path must not. docs/decisions/records.md
 
 #include "callbacks/embedding_tables.h"
 
@@ -24,6 +25,7 @@ constexpr std::string_view kTableSuffix = "/embeddings";
 // Empty for an array that is no table.
 std::string layer_of(const WeightArray& array) {
   std::string_view name = array.name;
+  // Keras's name for the table of an embedding layer.
   if (array.shape.rank() != 2 || !name.starts_with(kModelPrefix) || !name.ends_with(kTableSuffix)) return {};
   name.remove_prefix(kModelPrefix.size());
   return std::string(name.substr(0, name.size() - std::min(kTableSuffix.size(), name.size())));
@@ -63,7 +65,7 @@ std::string line_of(const std::string& label) {
   return is_blank ? '"' + line + '"' : line;
 }
 
-// As text_format of protobuf quotes.
+// As text_format of protobuf quotes: the configuration is a message in that form.
 std::string in_quotes(std::string_view text) {
   std::string quoted = "\"";
   for (const char character : text) {
@@ -111,6 +113,7 @@ void write_embedding_tables(FileSystem& files, const std::string& folder, const 
   for (const WeightArray& array : weights) {
     const std::string layer = layer_of(array);
     if (layer.empty()) continue;
+    // A model without tables leaves no folder.
     if (number == 0) files.create_folders(folder);
     const std::string file = fmt::format("embeddings_{}", number++);
     write_text(files, folder + "/" + file + ".tsv", text_of(array));
@@ -125,7 +128,7 @@ void write_embedding_tables(FileSystem& files, const std::string& folder, const 
     }
     configuration += "}\n";
   }
-  // Last: what it names is there.
+  // Last: what it names is there. A TensorBoard that looks before sees no tables.
   if (number > 0) write_text(files, folder + "/projector_config.pbtxt", configuration);
 }
 

@@ -124,6 +124,7 @@ void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
 
 // Returns whether `value` is among the best so far, and remembers it.
 bool ModelCheckpoint::enter_best(double value, Best best) {
+  // A NaN is neither better nor worse than anything, and would find a place among the best.
   if (std::isnan(value)) return false;
   const std::optional<double> threshold = options_.initial_value_threshold;
   if (threshold && !is_better(value, *threshold, best, 0)) return false;
@@ -192,7 +193,8 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
   SaveOptions saving =
       save_options(context, is_kept_always(context.step()) ? WhenStorageIsSlow::wait : when_storage_is_slow);
   const std::string folder = directory(context);
-  // `keep_` is needed, and when_durable called, only on ranks that write.
+  // `keep_` is needed, and when_durable called, only on ranks that write. All others ask for the same savepoint, since
+  // all have to decide alike.
   if (context.writes_savepoints() && !keep_) {
     context.file_system().create_folders(folder);
     const bool serves_recovery = folder == context.run_directory();

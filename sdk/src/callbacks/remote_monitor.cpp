@@ -172,6 +172,7 @@ class RemoteMonitor::Sender {
   // After a failure the state may be at an earlier epoch, whose repetition has the same logs.
   void enqueue(const std::vector<Logs>& epochs) {
     const std::lock_guard lock(mutex_);
+    // The oldest goes where the queue is full: the newest says most about a run that is watched.
     for (; next_ < static_cast<std::int64_t>(epochs.size()); ++next_) {
       queue_.push_back({next_, epochs[static_cast<std::size_t>(next_)]});
       if (queue_.size() <= options_.queue) continue;
@@ -188,6 +189,7 @@ class RemoteMonitor::Sender {
     if (changed_.wait_for(lock, options_.flush_limit, [this] { return queue_.empty() && !is_recording_; })) return;
     const std::size_t left = queue_.size();
     if (left == 0) return;
+    // The thread may be sending one of these, and settle() finds it gone.
     queue_.clear();
     drop(left, "fit() has ended");
   }

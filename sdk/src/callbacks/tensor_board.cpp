@@ -37,6 +37,7 @@ EventPoints points_of(const std::vector<Logs>& epochs, bool of_validation) {
     for (const auto& [name, value] : epochs[epoch]) {
       if (name.starts_with(kValidationPrefix) != of_validation) continue;
       const std::string bare = of_validation ? name.substr(kValidationPrefix.size()) : name;
+      // The tags of Keras's callback, so that runs of both are drawn in one diagram.
       scalars.emplace_back("epoch_" + bare, static_cast<float>(value));
     }
     if (!scalars.empty()) points[static_cast<std::int64_t>(epoch)] = scalar_summary(scalars);
@@ -76,7 +77,8 @@ std::optional<PictureSize> picture_size(const WeightArray& array) {
   return size;
 }
 
-// A kernel of [in, out] as it is; of [height, width, in, out] a picture of in x out filters.
+// A kernel of [in, out] as it is; of [height, width, in, out] a picture of in x out filters. The elements of a filter
+// lie far apart in memory.
 Tensor picture_of(const WeightArray& array, const PictureSize& size) {
   const std::vector<std::int64_t>& extents = array.shape.extents();
   const auto [lowest, highest] = std::minmax_element(array.values.begin(), array.values.end());
@@ -148,6 +150,7 @@ bool is_due(std::int64_t count, std::int64_t every) {
 
 TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {
   check(options_);
+  // One step, where no last one is given.
   if (options_.profile_steps.last == 0) options_.profile_steps.last = options_.profile_steps.first;
   // A replica is ahead of another by a step at most, and some replicas may die one after another.
   constexpr std::size_t kRecentSteps = 16;
@@ -275,12 +278,14 @@ void TensorBoard::write_embeddings(const TrainingContext& context) const {
 
 void TensorBoard::write_profile(TrainingContext& context) const {
   const std::vector<ProfileSpan> spans = context.end_profile();
+  // Each rank ends its profile, so that it does not go on; one of them writes.
   if (spans.empty() || !writes(context)) return;
   const ProfiledSteps& steps = options_.profile_steps;
   write_or_log("the profile", [&] {
     const std::string folder =
         fmt::format("{}/train/plugins/profile/steps_{}_to_{}", directory(context), steps.first, steps.last);
     context.file_system().create_folders(folder);
+    // In the form of TensorFlow's profiler, which TensorBoard's plugin reads.
     const std::string space = profile_space(spans);
     write_whole_file(context.file_system(), folder + "/holdfast.xplane.pb", std::as_bytes(std::span(space)));
   });
@@ -327,6 +332,7 @@ void TensorBoard::write(const TrainingContext& context, const std::vector<Logs>&
   training_->bring_to(files, points_of(epochs, false));
   validation_->bring_to(files, points_of(epochs, true));
   const std::int64_t last_epoch = static_cast<std::int64_t>(epochs.size()) - 1;
+  // Each kind has a folder, and so a series of its own: points that are taken back in one leave the others as they are.
   if (steps_) steps_->write(files, directory + "/steps", context.step());
   if (speed_) speed_->write(files, directory + "/speed", last_epoch);
   if (weights_) weights_->write(files, directory + "/weights", last_epoch);

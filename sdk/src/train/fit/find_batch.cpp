@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 
 // Stacks of threads, and what allocators and libraries keep for themselves.
 constexpr std::uint64_t kBytesOfAProcess = std::uint64_t{64} << 20;
-// Each takes an eighth away, so a fifth of the planned batch is the last that is tried.
+// Each but the first takes an eighth away, so the last one tries (7/8)^11 of the planned batch, less than a quarter.
 constexpr int kMostTrials = 12;
 
 class BatchSearch {
@@ -48,6 +48,7 @@ class BatchSearch {
   }
 
   FoundBatch run() {
+    // Without a run there is nothing that a later start could go on with, so nothing is recorded.
     if (context_.run_directory.empty()) return find();
     if (const std::optional<FoundBatch> recorded = read_record()) return *recorded;
     context_.file_system->create_folders(context_.run_directory);
@@ -88,7 +89,8 @@ class BatchSearch {
 
   std::int64_t most_samples() const { return std::min(options_.highest, data_.size()); }
 
-  // What the answer depends on, and the run must not change.
+  // What the answer depends on, and the run must not change. Long texts are digests, since a difference in them is
+  // named and not shown.
   Json question() const {
     Json losses = Json::array();
     for (const LossHandle& loss : losses_) losses.push_back(Json::parse(loss.get()->configuration()));
@@ -121,6 +123,7 @@ class BatchSearch {
       throw Error(ErrorCode::invalid_file,
                   fmt::format("{} does not hold the batch of a run; restore it, or {}", path, kHowToStartAnew));
     }
+    // Members of both are compared, since either may have one that the other leaves out.
     const Json now = question();
     const Json& before = record["question"];
     Json names = before;
@@ -162,6 +165,7 @@ class BatchSearch {
     std::int64_t batch = largest_planned();
     for (int trial = 0; trial < kMostTrials; ++trial) {
       FoundBatch found = {.batch = batch, .planned_bytes = planned_bytes(batch)};
+      // Sanitizers reserve terabytes of address space, which no limit leaves.
       if constexpr (kIsSanitized) return found;
       const std::optional<std::uint64_t> tried =
           run_in_limited_child(options_.memory_bytes, options_.timeout, [&] { train_two_steps(batch); });
@@ -182,6 +186,7 @@ class BatchSearch {
     };
     if (!fits(1)) throw too_large(multiple_);
     std::int64_t low = 1;
+    // Not tried: `low` fits, and `high` does not or is more than there are samples.
     std::int64_t high = most_samples() / multiple_ + 1;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
@@ -202,6 +207,7 @@ class BatchSearch {
   void train_two_steps(std::int64_t batch) const {
     Replica alone = Replica::alone(
         {.seed = context_.seed, .shards = context_.shards, .threads_per_shard = context_.threads_per_shard});
+    // As many workers as a replica of the run ever has: each has the arrays of a pass.
     alone.shared_context()->workers = at_once_;
     alone.shared_context()->most_workers = at_once_;
     // Copies of a model share its weights; this one has its own.

@@ -27,7 +27,8 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-// What to write instead of targets of the shape `given`; both are shapes of one sample.
+// What to write instead of targets of the shape `given`; both are shapes of one sample. A user thinks of the whole
+// tensor, so `n` stands for the samples.
 std::string advice_on_targets(const Shape& given, const Shape& wanted) {
   const auto counted = [](const Shape& shape) {
     std::string text = "n";
@@ -142,6 +143,7 @@ void require_one_keeper_of_weights(const std::vector<CallbackHandle>& callbacks)
                   fmt::join(keepers, " and ")));
 }
 
+// All names that logs will have, with any numbers: only the names are looked at.
 void require_monitored_names(const Trainable& trainable, const FitOptions& options) {
   Logs logged;
   for (const std::string& name : trainable.result_names()) {
@@ -159,6 +161,7 @@ void require_monitored_names(const Trainable& trainable, const FitOptions& optio
   }
 }
 
+// A validation on samples that were trained on looks better than it is, and nothing else would show it.
 void require_samples_apart(const Dataset& data, const FitOptions& options) {
   // Only stages are compared, so the check costs as little for a large data set as for a small one.
   if (!options.validation || options.accept_shared_samples) return;
@@ -193,6 +196,7 @@ std::vector<std::string> normalized_by_sample(const Model& model) {
 void require_rows_to_normalize(const Dataset& data, const Trainable& trainable, int shards, bool warns) {
   const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
   const std::int64_t samples = std::min(data.batch_size(), data.size());
+  // Shards differ by one sample at most, so with twice as many samples each has two.
   if (of_model == nullptr || samples >= std::int64_t{2} * shards) return;
   const std::vector<std::string> names = normalized_by_sample(of_model->model());
   if (names.empty()) return;
@@ -279,10 +283,12 @@ void require_fitting_data(const Dataset& data, const Trainable& trainable, const
     const auto problem = problem_of_target(given, targets, i, are_chosen, trainable.converts_targets());
     if (problem) refuse_data(purpose, *problem);
   }
+  // Weights stand after all targets.
   if (data.has_sample_weights()) trainable.check_sample_weights(data.target_layout().arrays().back());
 }
 
 static void require_sensible_batch(const GlobalBatch& batch, const Trainable& trainable) {
+  // Options without effect are refused: their author expects one.
   const bool has_others = batch.rate_for_replicas != 0 || !batch.replay.empty();
   if (batch.policy == BatchPolicy::fixed && has_others) {
     refuse(
@@ -302,6 +308,7 @@ static void require_sensible_batch(const GlobalBatch& batch, const Trainable& tr
   if (const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable)) {
     return of_model->require_changeable_rate("rate_for_replicas scales", std::nullopt);
   }
+  // Asked of the first update: a Trainable of an application need not have a rate at all.
   const std::optional<float> rate = trainable.learning_rate(1);
   if (!rate) {
     refuse(
@@ -318,6 +325,7 @@ static void require_sensible_batch(const GlobalBatch& batch, const Trainable& tr
   }
 }
 
+// In the order of the options, and the data last: its check is the only one that a user may switch off.
 void require_sensible_options(const Dataset& data, const FitOptions& options, const Trainable& trainable, int shards) {
   if (options.epochs < 1) refuse(fmt::format("fit() of {} epochs: there must be at least 1", options.epochs));
   if (options.validation_every < 1) {

@@ -46,7 +46,7 @@ std::uint64_t status_bytes(const std::string& name) {
 
 void write_all(int pipe, const std::string& text) {
   const std::string cut = text.substr(0, kMostTrialText);
-  // Fits into a pipe, so one call writes it.
+  // Fits into a pipe, so one call writes it, and a parent that reads late does not hold the child.
   [[maybe_unused]] const ssize_t written = ::write(pipe, cut.data(), cut.size());
 }
 
@@ -81,11 +81,13 @@ int work_within(std::uint64_t bytes, int pipe, const std::function<void()>& work
 }
 
 [[noreturn]] void be_the_child(std::uint64_t bytes, int pipe, pid_t parent, const std::function<void()>& work) {
+  // The signal is set after the fork, so a parent may have died before it. Then the child has another parent already.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kExitError);
   // A crash for want of memory is an answer here, and leaves no file.
   const rlimit none{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &none);
+  // Handlers that the parent has set speak for the parent: a crash of the child is not one of it.
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGTERM, SIGINT}) ::signal(signal, SIG_DFL);
   int code = kExitTooLarge;
   try {
@@ -153,6 +155,7 @@ std::optional<std::uint64_t> run_in_limited_child(std::uint64_t bytes, std::chro
   const pid_t child = ::fork();
   if (child < 0) throw system_error(errno, "cannot start a trial process");
   if (child == 0) be_the_child(bytes, pipe.writing_end(), parent, work);
+  // The child alone may hold this end, or reading would never end.
   pipe.close_writing_end();
   const std::optional<std::string> text = pipe.read_until(Deadline::after(timeout));
   // The end of the pipe is the end of the child, or of its life.

@@ -26,6 +26,7 @@ void Trainer::Session::load_weights(const std::string& path, Weights weights) {
   // The content and not the path: a resumed run that would load other weights is refused.
   begun.data = nlohmann::json{{"weights", digest.hex()}}.dump();
   const std::size_t call = join_call(begun);
+  // In a Trainer that has ended, the arrays may still be those from before this call, although its record is there.
   if (is_repeated(call)) restore_weights(saved, training_.trainable, path);
   in_call(call, [&] { run_load_weights(call, begun, saved, path); });
   weights_of_model_ = Weights::trained;
@@ -38,7 +39,8 @@ void Trainer::Session::run_load_weights(std::size_t call, const CallRecord& begu
   while (!record_of(call).is_finished) {
     try {
       require_same_weights(digest, path);
-      // Nothing in here waits for another rank. So a rank either has all of these weights or none.
+      // Nothing in here waits for another rank. So a rank either has all of these weights or none, and a state that is
+      // shared after a failure is never half of each.
       restore_weights(saved, training_.trainable, path);
       record_of(call).is_finished = true;
     } catch (const GenerationEnded&) {

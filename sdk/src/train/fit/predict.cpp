@@ -70,6 +70,7 @@ Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked)
   }
   const std::int64_t last = data.batches() - 1;
   Tensor all(outputs.front().shape.with_batch(last * data.batch_size() + samples_of_batch(data, last)));
+  // Batches are full but for the last one, so the tensor is as long as all samples that are read.
   const std::size_t each = all.values().size() / static_cast<std::size_t>(all.shape()[0]);
   const PredictionSink keep = [&](std::int64_t first, const std::vector<Tensor>& batch) {
     std::ranges::copy(batch.front().values(), all.values().subspan(each * static_cast<std::size_t>(first)).begin());
@@ -78,7 +79,9 @@ Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked)
   const CallRecord begun = new_call_with("predict", data, weights);
   const std::size_t call = join_call(begun);
   in_call(call, [&] {
+    // False for a call that had finished before this start: its outputs were in a process that is gone.
     if (run_predict(call, begun, data, keep, weights)) return;
+    // Weights that a later call has changed give other outputs than those of this call.
     const auto later = training_.state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
     // In a Trainer that has ended, the arrays are still those of this moment where later calls are repeated.
     const auto end = generation_.has_ended()
@@ -101,6 +104,7 @@ Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked)
 bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, const Dataset& data,
                                    const PredictionSink& sink, Weights weights) {
   bool is_complete = false;
+  // Not entered for a call that had finished before this start: its sink has got everything.
   while (!record_of(call).is_finished) {
     try {
       is_complete = false;
@@ -136,6 +140,7 @@ void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& s
     naming_sample_of(data, training_.context->seed, *batch,
                      [&] { training_.runner->predict(*batch, training_.state.step, outputs); });
     share_requests();
+    // Outputs lie shard by shard, and in a shard output by output. A sink gets each output as one tensor.
     BatchOutputs parts(specs, batch->samples);
     std::span<const float> rest = outputs;
     for (int shard = 0; shard < shards; ++shard) {
@@ -144,11 +149,13 @@ void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& s
     }
     training_.enter(TrainingPhase::callbacks);
     sink(batch->index * data.batch_size(), parts.tensors());
+    // After the sink has this batch. In the next generation it gets all batches again, from the first on.
     end_where_asked();
   }
 }
 
-// Without sums, in whose tail the ranks ask else.
+// Without sums, in whose tail the ranks ask else. Each rank gives a byte: 1 for a stop, 2 to regroup. The others are
+// about the end of a step of fit().
 void Trainer::Session::share_requests() {
   const Requests own = training_.supervision.requests();
   const std::uint8_t bits = static_cast<std::uint8_t>((own.stop ? 1 : 0) | (own.regroup ? 2 : 0));
@@ -158,7 +165,7 @@ void Trainer::Session::share_requests() {
   for (const std::uint8_t asked : all) asked_ |= {.stop = (asked & 1) != 0, .regroup = (asked & 2) != 0};
 }
 
-// The other ranks are in a later call.
+// The other ranks are in a later call, so this one computes all shards by itself.
 void Trainer::Session::predict_alone(const Dataset& data, const PredictionSink& sink, Weights weights) {
   const WeightsInUse in_use(training_.trainable, weights);
   const Replica::Context& context = *training_.context;

@@ -1,5 +1,6 @@
 // Calls are numbered in the state. So a process that joins late, or a program that is started again, passes the
-// finished calls with their recorded results. docs/decisions/calls.md
+// finished calls with their recorded results. What a call was given is compared twice: with the record of an earlier
+// start, and with what the other ranks were given. docs/decisions/calls.md
 
 #include "train/fit/session.h"
 
@@ -88,6 +89,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
 
 // What waits for a device's stream comes after the runner, whose end aborts collectives that peers have left.
 Trainer::Session::~Session() {
+  // Asked first: without a runner nothing shows it any more.
   const bool was_in_generation = generation_.has_entered();
   training_.runner.reset();
   if (!training_.is_supervised()) return;
@@ -157,6 +159,7 @@ bool Trainer::Session::compare_arguments() {
 void Trainer::Session::rejoin_call(const CallRecord& call) {
   TrainState& state = training_.state;
   const std::size_t index = training_.calls_made - 1;
+  // Calls before this one, as many as the run has got to.
   const auto earlier_end = state.calls.begin() + static_cast<std::ptrdiff_t>(std::min(index, state.calls.size()));
   if (generation_.has_ended() && index >= state.calls.size()) {
     throw OtherChoices(fmt::format(
@@ -164,6 +167,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
         "ended with {} calls; make the earlier calls, or {}",
         state.trainer + 2, index + 1, call.kind, state.trainer + 1, state.calls.size(), kHowToStartAnew));
   }
+  // An earlier call that is open means that this rank is ahead of the run, whose state went back.
   const bool is_earlier_open =
       std::any_of(state.calls.begin(), earlier_end, [](const CallRecord& record) { return !record.is_finished; });
   if (is_earlier_open || index > state.calls.size()) {
@@ -173,6 +177,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
                                                   "replica is in; a new process takes its place",
                                                   index + 1));
   }
+  // The run has not been in this call before.
   if (index == state.calls.size()) {
     state.calls.push_back(call);
     state.epoch = 0;
@@ -183,6 +188,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   // Before the comparison, since more epochs than recorded are not another choice.
   if (call.kind == "fit" && state.calls[index].kind == "fit") give_more_epochs(index, call.epochs);
   // The program may have been edited since the call was recorded.
+  // Only what the program has just asked for differs in this copy, so only that can be named.
   TrainState now = state;
   now.calls[index].kind = call.kind;
   now.calls[index].data = call.data;
@@ -201,6 +207,7 @@ void Trainer::Session::settle_kept_weights(std::size_t call, bool keeps) {
     record.keeps_weights = keeps;
     record.kept_epoch = -1;
   }
+  // Room for a copy of the weights is a part of the state's arrays, so it appears and goes on all ranks at once.
   const bool has_room = keeps_weights(training_.state);
   if (has_room == training_.kept.has_room()) return;
   // A snapshot on its way may be of the arrays that go.
@@ -253,6 +260,7 @@ void Trainer::Session::refuse_later_call(std::size_t index) const {
 }
 
 void Trainer::Session::begin_next_generation(const CallRecord& call) {
+  // A generation may end while its ranks compare, and the next one compares again.
   do {
     asked_ = {};
     generation_.enter();
@@ -497,6 +505,7 @@ Digest Trainer::Session::weights_digest() {
   return training_.weights_digest();
 }
 
+// On each rank that asks: the path is the program's own affair, and no savepoint of the run.
 Digest Trainer::Session::save(const std::string& path) {
   generation_.join();
   return write_savepoint(*training_.context->file_system, path, view_of(training_.state, training_.state_arrays()),

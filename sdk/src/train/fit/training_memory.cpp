@@ -66,6 +66,7 @@ class TrainingMemoryPlan {
   static std::size_t bytes_of(std::size_t floats) { return floats * sizeof(float); }
   bool is_supervised() const { return !context_.run_directory.empty(); }
   std::size_t parameters() const { return bytes_of(model_.parameters().float_count()); }
+  // Twice in the state: those that are trained, and the copy that the model of the application has after fit().
   std::size_t weights() const { return parameters() + bytes_of(model_.buffers().float_count()); }
 
   std::size_t state_arrays() const {
@@ -103,6 +104,7 @@ class TrainingMemoryPlan {
   }
 
   std::int64_t batch() const { return std::min(data_.batch_size(), data_.size()); }
+  // The largest shard, since the arrays of a pass are made for it.
   std::int64_t samples_of_shard() const { return (batch() + context_.shards - 1) / context_.shards; }
 
   std::size_t samples() const {
@@ -115,12 +117,14 @@ class TrainingMemoryPlan {
   // One shard. Programs of losses and metrics have arenas of their own, and share the workspace with the model's.
   std::size_t pass() const {
     const std::int64_t samples = samples_of_shard();
+    // A back end of its own: its workspace grows with each kernel that is made, and shows what one worker needs.
     const auto backend = compute::make_cpu_backend(context_.threads_per_shard, context_.precision);
     if (evaluation_.rows_at_once() > 0) return pass_in_tiles(samples, *backend);
     const ModelDescription& model = *model_.description();
     const ModelPlan plan(model.training, model.memory_options(samples), *backend, true);
     std::size_t bytes = plan.arena_bytes() + plan.own_bytes_of_kernels() + converted(samples);
     for (const ModelArray& output : model_.outputs()) bytes += bytes_of(elements(output.spec.shape, samples));
+    // Each output's part of the weights decides which program computes its loss.
     std::vector<Shape> shapes;
     if (layouts_.has_weights) shapes = evaluation_.shapes_of_weights(layouts_.targets.arrays().back().shape);
     const auto weights_of = [&](std::size_t output) {

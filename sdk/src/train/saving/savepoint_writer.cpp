@@ -160,6 +160,7 @@ void SavepointWriter::serve() {
     lock.unlock();
     std::exception_ptr failure = arrive(work);
     if (!failure) failure = save(work);
+    // Before the lock: what was shown is over, and the wait for the lock is not a part of it.
     if (watch_) watch_->leave();
     lock.lock();
     // The first failure is the cause; those after it mostly follow from it.
@@ -226,8 +227,10 @@ void SavepointWriter::write(const Work& work) {
                                   .zstd_level = work.request.options.zstd_level,
                                   .threads = work.request.options.threads,
                                   .progress = progress});
+  // write_savepoint() returns after the folder is synced.
   event.kind = SavepointEvent::Kind::durable;
   event.seconds = seconds_since(begin);
+  // Asked of the file, since compression decides how long it is.
   event.file_bytes = files_.open_for_reading(path)->size_bytes();
   event.ratio = static_cast<double>(event.total_bytes) / static_cast<double>(event.file_bytes);
   tell(event);

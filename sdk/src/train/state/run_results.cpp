@@ -79,6 +79,7 @@ std::string results_text(const TrainState& state, const Digest& weights, const s
                          const std::map<std::size_t, SkippedSamples>& skipped) {
   const Json before = earlier.empty() ? Json() : Json::parse(earlier);
   Json calls = earlier.empty() ? Json::array() : before.at("calls");
+  // Each Trainer counts its steps from 0.
   const std::int64_t steps_before = earlier.empty() ? 0 : before.at("steps").get<std::int64_t>();
   for (std::size_t i = 0; i < state.calls.size(); ++i) {
     const CallRecord& call = state.calls[i];

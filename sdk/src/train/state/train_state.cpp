@@ -147,6 +147,7 @@ constexpr const char* kKeptUseNames[] = {"unused", "due", "restored"};
 
 Json per_replica_json(const CallRecord::PerReplica& record) {
   Json changes = Json::array();
+  // Pairs and not objects: a run that grows often has many of these.
   for (const BatchChange& change : record.changes) changes.push_back({change.step, change.replicas});
   Json object = {{"batches_done", record.batches_done}, {"changes", changes}};
   if (record.rate_for_replicas > 0) object["rate_for_replicas"] = record.rate_for_replicas;
@@ -197,6 +198,7 @@ Json call(const CallRecord& record) {
 
 void read_kept_weights(const Json& object, CallRecord& record) {
   record.keeps_weights = true;
+  // -1 while no epoch was kept.
   record.kept_epoch = integer_at<std::int64_t>(object, "epoch");
   const std::string use = text_at(object, "use");
   const auto found = std::find(std::begin(kKeptUseNames), std::end(kKeptUseNames), use);
@@ -204,7 +206,7 @@ void read_kept_weights(const Json& object, CallRecord& record) {
   record.kept_use = static_cast<CallRecord::KeptUse>(found - std::begin(kKeptUseNames));
 }
 
-// Keys that only some records have are optional here.
+// Keys that only some records have are optional here, as call() leaves them out at their defaults.
 CallRecord call_from(const Json& object) {
   CallRecord record;
   record.kind = text_at(object, "kind");
@@ -243,6 +245,7 @@ Json metrics_of(const TrainState& state) {
   // They are for readers of the file, such as best_savepoint(); a resume does not read them.
   if (state.batch != 0 || state.calls.empty() || state.calls.back().history.empty()) return Json::object();
   const CallRecord& record = state.calls.back();
+  // Weights that were restored are those of an earlier epoch, and so are the metrics of this state.
   const bool has_kept = record.kept_use == CallRecord::KeptUse::restored && record.kept_epoch >= 0 &&
                         std::cmp_less(record.kept_epoch, record.history.size());
   return logs_json(has_kept ? record.history[static_cast<std::size_t>(record.kept_epoch)] : record.history.back());

@@ -116,6 +116,7 @@ void GroupedUpdate::update(compute::Backend& backend, const Optimizer& optimizer
     made_for_ = rate;
   }
   if (!has_whole_arrays_ || backend.device_kernels() != nullptr) {
+    // A member, so that a step with few groups allocates nothing.
     slots_.resize(arrays.slots.size());
     for (const Group& group : groups_) {
       update_group(backend, group, optimizer, step, arrays, has_whole_arrays_ ? ArrayPasses(pass_alone) : passes,
@@ -125,6 +126,7 @@ void GroupedUpdate::update(compute::Backend& backend, const Optimizer& optimizer
   }
   // The mean size of an array, which only says whether the work is worth several threads.
   const std::size_t floats_each = arrays.parameters.size() / std::max<std::size_t>(groups_.size(), 1);
+  // An array is read and written, its gradient is read, and each slot is read and written.
   passes(groups_.size(), floats_each * (3 + 2 * arrays.slots.size()), [&](std::size_t begin, std::size_t end) {
     std::vector<std::span<float>> slots(arrays.slots.size());
     for (std::size_t group = begin; group < end; ++group) {

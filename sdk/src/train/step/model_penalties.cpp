@@ -80,6 +80,7 @@ double ModelTrainable::penalty() {
 
 std::span<const float> ModelTrainable::with_penalties(std::span<const float> gradients) {
   if (penalties_.empty()) return gradients;
+  // The division by sample weights may have put them there already.
   if (own_gradients_.floats == nullptr || gradients.data() != own_gradients_.floats.get()) {
     // The sum lies in memory that other ranks are still reading.
     if (!own_gradients_.floats) own_gradients_ = {memory().allocate(gradients.size()), gradients.size()};

@@ -302,6 +302,7 @@ void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, const
   float* const into = state.device_shard ? state.device_shard->sums.data() : sums.data();
   if (state.tiles) {
     ModelProgram::BackwardArrays& arrays = state.lists.arrays;
+    // The product and its loss run together, and make the gradients that the rest of the backward pass begins with.
     state.tiles->run(outputs, shard, model_.parameters(), arrays.gradients, into);
     arrays.output_gradients.assign(state.tiles->gradients().begin(), state.tiles->gradients().end());
   } else {
@@ -395,6 +396,7 @@ void ModelTrainable::compute_gradients_of(const ShardBatch& batch, GradientSink&
       batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
   lists.key.assign(prepared.begin(), prepared.end());
   prepare_sums(state, batch.samples, true);
+  // Slots of the communicator take turns, and each is another recording.
   lists.key.push_back(address_of(gradients.data()));
   // Another kernel is queued at the end, so this is another recording.
   lists.key.push_back(looks ? 1 : 0);
@@ -465,6 +467,7 @@ void ModelTrainable::compute_sums_of(const ShardBatch& batch, std::span<float> s
 // looked at only in that case.
 bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
   if (!state.device_shard || batch.samples == 0) return true;
+  // One place more, for the word that says whether something is not finite.
   std::vector<float> fetched(sums.size() + 1);
   state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
   std::copy_n(fetched.begin(), sums.size(), sums.begin());

@@ -92,6 +92,7 @@ void StepRunner::use_layout() {
   const BlockLayout layout = layout_of(trainable_);
   const bool is_in_use =
       layout.gradient_count() == layout_.gradient_count() && layout.gradient_floats() == layout_.gradient_floats();
+  // Frozen layers may have changed since the last call. New shards would be made for nothing if they have not.
   if (is_in_use) return;
   layout_ = layout;
   communicator_->set_gradient_floats(layout_.gradient_floats());
@@ -193,6 +194,7 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   context_.profile.enter(StepProfile::kFit, to_string(TrainingPhase::evaluating));
   shards_->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  // No gradients are computed here, so only the tail of the block is added up.
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
   Outcome outcome = outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
   add_penalty(batch, outcome);
@@ -222,6 +224,7 @@ void StepRunner::predict(const Batch& batch, std::int64_t step, std::span<float>
   };
   shards_->predict(batch, step, piece_of(context_.rank));
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  // Each rank gives its piece to all others, so every one returns all outputs.
   for (int rank = 0; rank < context_.size; ++rank) {
     communicator_->broadcast(std::as_writable_bytes(piece_of(rank)), rank, rank != context_.rank, deadline());
   }
@@ -237,6 +240,7 @@ std::string StepRunner::describe_not_finite(const Sums& reduced) const {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!std::isfinite(reduced.tail[i])) return fmt::format("{} is {}", names[i], number_text(reduced.tail[i]));
   }
+  // Copied whole, as this is done once for a step that is not applied.
   std::vector<float> gradients(layout_.gradient_count());
   trainable_.memory().copy_to_host(reduced.gradients.first(gradients.size()), gradients);
   const auto found =

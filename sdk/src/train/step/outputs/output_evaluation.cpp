@@ -31,7 +31,8 @@ std::int64_t positions_of(const auto& part, const std::string& what, const Shape
                           output.to_string(), target.to_string()));
 }
 
-// A metric sees the targets of the loss. On a device nothing else would compare their sizes.
+// A metric sees the targets of the loss. On a device nothing else would compare their sizes. So the host's function,
+// which does, is called once with zeros.
 void check_metric(const Metric& metric, const Shape& output, const Shape& target) {
   const std::int64_t positions = positions_of(metric, described_name("metric", metric.name()), output, target);
   compute::MetricShape kernel;
@@ -69,6 +70,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
     target_shapes_.push_back(losses_[output].get()->target_shape(outputs_[output].spec.shape));
     // Here, since a loss of logits after a softmax trains, only worse, and nothing later would show it.
     losses_[output].get()->check_last_activation(model.output_activation(output));
+    // Described without weights for the sake of its checks. check_weights() does the same with those of the data.
     static_cast<void>(graph_of_output_loss(output, std::nullopt));
     const Loss& loss = *losses_[output].get();
     positions_of(loss, described_name("loss", loss.name()), outputs_[output].spec.shape, target_shapes_[output]);
@@ -77,6 +79,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
   for (const MetricHandle& metric : metrics) {
     const std::size_t output = output_named(metric);
     const std::string& name = metric.get()->name();
+    // Before its graph, which is made by the metric's place in the list.
     metrics_.push_back({.metric = metric.get(),
                         .output = output,
                         .name = has_several() ? fmt::format("{}_{}", outputs_[output].name, name) : name,
@@ -127,10 +130,12 @@ std::int64_t OutputEvaluation::rows_of_sample() const {
 
 void OutputEvaluation::name_results(OutputMetric& metric) const {
   const ModelArray& output = outputs_[metric.output];
+  // Keras's names of metrics of several outputs begin with that of the output.
   for (const std::string& name : metric.metric->result_names(output.spec.shape)) {
     metric.result_names.push_back(has_several() ? fmt::format("{}_{}", output.name, name) : name);
   }
   // A class of several sums that lacks a result is found here, not after the first step.
+  // Ones, since a metric may divide by its sums.
   const std::size_t count = metric.metric->results(std::vector<double>(metric.sums, 1), 1).size();
   if (count == metric.result_names.size()) return;
   throw Error(ErrorCode::invalid_argument,
@@ -162,6 +167,7 @@ std::optional<SumsGraph> OutputEvaluation::graph_of_metric_of_rows(std::size_t i
   const ValueMetric* const of_values = metric.metric->as_values();
   if (of_values == nullptr) return std::nullopt;
   const Shape& output = outputs_.front().spec.shape;
+  // Described as if a row were a sample: what it gives is then added up row by row.
   const Shape row{output[output.rank() - 1]};
   return graph_of_metric_sums(
       *of_values, {.outputs = row,
@@ -170,7 +176,9 @@ std::optional<SumsGraph> OutputEvaluation::graph_of_metric_of_rows(std::size_t i
 }
 
 std::size_t OutputEvaluation::output_named(const MetricHandle& metric) const {
+  // A metric without an output is for the first one, or for the only one.
   if (metric.output().empty()) return 0;
+  // By the name of the output, as in Keras's dictionaries of metrics.
   const auto found = std::ranges::find(outputs_, metric.output(), &ModelArray::name);
   if (found != outputs_.end()) return static_cast<std::size_t>(found - outputs_.begin());
   std::vector<std::string> names;
@@ -241,6 +249,7 @@ Shape OutputEvaluation::positions(std::size_t output) const {
 std::vector<Shape> OutputEvaluation::shapes_of_weights(const Shape& weights) const {
   std::vector<Shape> shapes(outputs_.size(), weights);
   if (!are_of_each_output(weights)) return shapes;
+  // As many weights as outputs are one for each, also where each output has one position.
   const bool has_positions = weights.element_count() != static_cast<std::int64_t>(outputs_.size());
   for (std::size_t output = 0; output < shapes.size(); ++output) {
     shapes[output] = has_positions ? positions(output) : Shape();
@@ -251,6 +260,7 @@ std::vector<Shape> OutputEvaluation::shapes_of_weights(const Shape& weights) con
 void OutputEvaluation::check_weights(const ArraySpec& weights) const {
   if (weights.shape.rank() == 0) return;
   const std::vector<Shape> shapes = shapes_of_weights(weights.shape);
+  // Each output takes its part of the weights, and together the parts must be all of them.
   std::int64_t numbers = 0;
   bool all_take = !has_several() || weights.shape.rank() == 1;
   for (std::size_t output = 0; output < shapes.size() && all_take; ++output) {
@@ -259,6 +269,7 @@ void OutputEvaluation::check_weights(const ArraySpec& weights) const {
   }
   if (all_take && numbers == weights.shape.element_count()) return;
   std::int64_t all_positions = 0;
+  // For the sentence alone, which says how many weights would have fit.
   for (std::size_t output = 0; output < outputs_.size(); ++output) all_positions += positions(output).element_count();
   const std::string taken =
       has_several()
@@ -305,6 +316,7 @@ std::vector<std::string> OutputEvaluation::result_names() const {
 // A metric that ignores weights has its own divisor among the sums: the number of samples.
 void OutputEvaluation::append_metric_results(std::span<const double> sums, const DivisorOf& divisor_of,
                                              std::vector<double>& results) const {
+  // Each metric takes its places from the front, and its divisor from those places or from the data.
   sums = sums.subspan(first_metric());
   for (const OutputMetric& metric : metrics_) {
     const double divisor = metric.ignores_weights ? sums[metric.sums] : divisor_of(metric);
@@ -331,6 +343,7 @@ std::vector<double> OutputEvaluation::results_by_divisors(std::span<const double
     const double divisor = divisors[1 + output];
     const double loss = sums[loss_place(output)] / divisor;
     results.push_back(loss);
+    // Without anything to divide by, a loss is 0 / 0, which must not make the sum of all losses a NaN.
     if (divisor > 0) results[0] += static_cast<double>(losses_[output].weight()) * loss;
   }
   const std::span<const double> of_metrics = divisors.subspan(1 + outputs_.size());
@@ -390,6 +403,7 @@ void OutputEvaluation::append_configuration(nlohmann::json& configuration) const
 }
 
 void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples, bool has_own_divisors) const {
+  // Counts of samples are filled in here: no kernel computes them.
   std::size_t place = first_metric();
   for (const OutputMetric& metric : metrics_) {
     if (metric.ignores_weights) sums[place + metric.sums] = static_cast<float>(samples);
@@ -402,6 +416,7 @@ void OutputEvaluation::complete(std::span<float> sums, std::int64_t samples, boo
     return;
   }
   sums[0] = 0;
+  // results_by_divisors() adds the losses up, each after its own division.
   if (has_own_divisors) return;
   for (std::size_t output = 0; output < outputs_.size(); ++output) {
     sums[0] += losses_[output].weight() * sums[loss_place(output)];

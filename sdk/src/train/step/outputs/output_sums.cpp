@@ -53,7 +53,8 @@ struct HostArrays {
   std::span<float> gradient{};     // empty where none is wanted
 };
 
-// `value_of(outputs, targets, rows, weight, gradient)` is the sum of a loss or metric over some rows.
+// `value_of(outputs, targets, rows, weight, gradient)` is the sum of a loss or metric over some rows. The sum over
+// groups is in double, as there may be many.
 template <class ValueOf>
 float sum_on_host(const Rows& rows, const HostArrays& arrays, const ValueOf& value_of) {
   const auto each = static_cast<float>(rows.each);
@@ -193,6 +194,7 @@ OutputSums::Programs& OutputSums::programs_for(const std::vector<Shape>& weights
   for (std::size_t index = 0; index < evaluation_.metrics().size(); ++index) {
     add(evaluation_.graph_of_metric(index, shape_of(evaluation_.metrics()[index].output)), programs->metrics);
   }
+  // Held by pointers, since prepared_ points to one of them while others are made.
   made_.push_back(std::move(programs));
   return *made_.back();
 }
@@ -212,6 +214,7 @@ void OutputSums::prepare(std::int64_t samples, const Weighting& weighting, std::
   prepared_ = &programs_for(weighting.weights);
   for (std::size_t output = 0; output < prepared_->losses.size(); ++output) {
     ValueProgram* const program = prepared_->losses[output].get();
+    // The scale is a number in device memory, since a recording keeps its arguments.
     if (program != nullptr) program->prepare(samples, scale_of(output), key);
   }
   for (const auto& program : prepared_->metrics) {
@@ -248,6 +251,7 @@ void OutputSums::compute_loss(std::size_t output, const Rows& rows, const Arrays
   compute::DeviceKernels* const device = backend_.device_kernels();
   if (device != nullptr && loss.describe_kernel(kernel)) {
     set_rows(rows, kernel);
+    // Errors name a row of the shard, and a tile begins somewhere in it.
     kernel.first_row = rows.first;
     return device->loss(kernel, {arrays.outputs, arrays.targets, arrays.weights}, scale, arrays.gradient, sum);
   }
@@ -311,8 +315,10 @@ void OutputSums::compute_metric(std::size_t index, const Rows& rows, const Array
 
 // The divisor of the whole batch is the sum over all shards, so each shard adds its own.
 void OutputSums::sum_weights(const Shard& shard, float* sum) {
+  // All outputs have the same weights here; those with weights of their own have divisors of their own.
   const std::int64_t count = shard.samples * weights_of_sample(0);
   const float* const weights = shard.weights.front();
+  // On a device the sum stays there, since nothing of a step waits for the host.
   if (backend_.device_kernels() != nullptr) {
     return backend_.array_kernels().reduce({.kind = compute::ReductionKind::sum, .reduced = count}, weights, sum);
   }

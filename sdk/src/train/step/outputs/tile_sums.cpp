@@ -13,6 +13,7 @@ namespace holdfast {
 
 OutputSums::RowPrograms& OutputSums::row_programs(bool has_weights) {
   RowPrograms& programs = row_programs_[has_weights ? 1 : 0];
+  // Made at the first shard with weights, or the first without them, and kept.
   for (std::size_t index = programs.size(); index < evaluation_.metrics().size(); ++index) {
     std::optional<SumsGraph> graph = evaluation_.graph_of_metric_of_rows(index, has_weights);
     programs.push_back(graph ? std::make_unique<ValueProgram>(*std::move(graph), backend_) : nullptr);
@@ -20,6 +21,7 @@ OutputSums::RowPrograms& OutputSums::row_programs(bool has_weights) {
   return programs;
 }
 
+// A tile has the places that the sums of a shard have, in the same order. So tiles are added place by place.
 std::size_t OutputSums::places_of_tile() const {
   std::size_t places = evaluation_.first_metric();
   for (const OutputEvaluation::OutputMetric& metric : evaluation_.metrics()) places += metric.places();
@@ -40,6 +42,7 @@ void OutputSums::prepare_tiles(std::int64_t samples, const Weighting& weighting,
   tile_sums_.grow_to(tiles * places_of_tile());
   if (has_weights && rows_each(true) > 1) row_weights_.grow_to(static_cast<std::size_t>(rows));
   key.push_back(has_weights ? static_cast<std::uint64_t>(weights_of_sample(0)) : 0);
+  // Recorded work has these addresses in it, so after an array has moved it must be recorded anew.
   key.push_back(reinterpret_cast<std::uintptr_t>(tile_sums_.data()));
   key.push_back(reinterpret_cast<std::uintptr_t>(row_weights_.data()));
   for (const auto& program : row_programs(has_weights)) {
@@ -55,6 +58,7 @@ void OutputSums::begin_tiles(const Shard& shard) {
   const auto at_once = static_cast<std::size_t>(evaluation_.rows_at_once());
   // Places that no tile writes, such as numbers of samples, are added up with the others.
   backend_.memory().fill_zero({tile_sums_.data(), (rows + at_once - 1) / at_once * places_of_tile()});
+  // The kernels take one weight a row. A weight of several rows is repeated for each of them.
   const std::int64_t each = rows_each(true);
   if (shard.weights.empty() || each == 1) return;
   compute::StridedCopy repeated{.axes = 2};
@@ -80,6 +84,8 @@ void OutputSums::run_tile(const Shard& shard, const Tile& tile) {
   Arrays of_loss = arrays;
   of_loss.gradient = tile.gradient;
   try {
+    // The mean over the rows of a group is taken in the gradients at once, as they are not seen again. Sums get it in
+    // end_tiles().
     compute_loss(0, rows, of_loss, scale_of(0) / static_cast<float>(rows_each(has_weights)), next);
   } catch (const SampleError& error) {
     const std::int64_t row = tile.first + error.sample();
@@ -121,6 +127,7 @@ void OutputSums::divide_sums(std::size_t count, std::int64_t divisor, float* sum
 
 void OutputSums::end_tiles(const Shard& shard, float* sums) {
   const std::int64_t at_once = evaluation_.rows_at_once();
+  // tile_sums_ is [tiles, places]: the first axis is reduced, in the order of the tiles.
   backend_.array_kernels().reduce({.kind = compute::ReductionKind::sum,
                                    .reduced = (rows_of_tiles() + at_once - 1) / at_once,
                                    .inner = static_cast<std::int64_t>(places_of_tile())},
@@ -130,6 +137,7 @@ void OutputSums::end_tiles(const Shard& shard, float* sums) {
   float* next = sums + evaluation_.first_metric();
   for (const OutputEvaluation::OutputMetric& metric : evaluation_.metrics()) {
     const ValueMetric* const of_values = metric.metric->as_values();
+    // A metric that adds elements has no mean over positions. One that ignores weights counts whole samples.
     const bool is_mean = of_values == nullptr || !of_values->adds_elements();
     if (is_mean) divide_sums(metric.sums, rows_each(has_weights && !metric.ignores_weights), next);
     next += metric.places();

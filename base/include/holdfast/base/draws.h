@@ -2,7 +2,8 @@
 
 // Random-looking numbers that are a function of a seed alone, the same on every host and with every
 // library. Number i is the first 8 bytes of digest(seed, i). They serve to choose faults in tests.
-// They are too slow for arithmetic, and below() is slightly uneven: training draws from Philox.
+// They are too slow for arithmetic, and below() is slightly uneven: training draws from Philox
+// (holdfast/core/random.h).
 //
 //   Draws draws(seed);
 //   const std::uint64_t step = draws.below(100);  // the same step in every run with this seed

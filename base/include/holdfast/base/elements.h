@@ -13,6 +13,9 @@
 // with_element() chooses once, outside the loop, so the loop is as fast as one for a fixed type. Nothing
 // here checks bounds: load() reads kBytes bytes, which the caller must have. It never rounds. A caller
 // that converts further may round: a double has no place for all digits of an i64 above 2^53.
+//
+// Bytes are little-endian, as in savepoints. Bytes of a big-endian file are turned round by its reader before they get
+// here. There are no writers, since those of bf16 and f16 would have to round.
 
 #include <bit>
 #include <cstddef>
@@ -42,7 +45,7 @@ struct PlainElement {
 };
 
 // bfloat16: the upper 16 bits of a float (1 sign bit, 8 exponent bits with bias 127, 7 mantissa bits), so
-// every value is exact in a float.
+// every value is exact in a float. 0x3F80 is 1, and 0x7F80 infinity.
 struct Bf16Element {
   using Value = float;                      // what load() returns
   static constexpr std::size_t kBytes = 2;  // of one element in a file or in memory
@@ -54,7 +57,10 @@ struct Bf16Element {
 
 // IEEE 754 binary16: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits. Every value is exact
 // in a float. A NaN keeps its payload. With exponent e and mantissa m, a normal number is
-// 2^(e - 15) * (1 + m / 1024), and a subnormal one, with e = 0, is 2^-24 * m.
+// 2^(e - 15) * (1 + m / 1024), and a subnormal one, with e = 0, is 2^-24 * m. So 0x3C00 is 1, 0x7BFF is
+// 65504, the largest number, and 0x0001 is 2^-24, the smallest above 0:
+//
+//   const float largest = F16Element::load(bytes.data());  // of the bytes FF 7B
 struct F16Element {
   using Value = float;                      // what load() returns
   static constexpr std::size_t kBytes = 2;  // of one element in a file or in memory
@@ -76,7 +82,8 @@ struct F16Element {
 };
 
 // Calls action(Element()) for the reader of `dtype` and returns its result. All calls of `action` must
-// have one result type. A boolean is read as a std::uint8_t.
+// have one result type, and it is compiled once for each type: keep what does not depend on the type outside of
+// it. A boolean is read as a std::uint8_t.
 template <typename Action>
 auto with_element(DType dtype, const Action& action) {
   switch (dtype) {

@@ -2,7 +2,13 @@
 
 // The points of a run at which tests inject faults, and the numbers that a fault may change. Training announces the
 // points that it reaches; recovery decides whether a fault strikes there. Recovery's headers call these types
-// recovery::FaultPhase and recovery::CorruptionTarget, as fault specifications do ("phase=", "target=").
+// recovery::FaultPhase and recovery::CorruptionTarget, as fault specifications do ("phase=", "target="):
+//
+//   rank=1,step=120,phase=before-update,fault=kill
+//
+// Specifications write - for _. Steps count from 0. In `load`, and from `snapshot` to `pruning`, the step is the number
+// of updates in the state, and rank 0 alone gets there. Points at which a process is in no step have none: `start`,
+// `rendezvous`, `broadcast` and `shutdown`. All kinds of faults: docs/faults.md.
 
 namespace holdfast {
 
@@ -31,7 +37,9 @@ enum class FaultPoint {
   save = before_rename,    // another name for it
 };
 
-// What a fault of kind `nan` or `flip` changes one float of.
+// What a fault of kind `nan` or `flip` changes one float of. A loss is changed in `backward`, and a gradient there or
+// in `before_update`. A weight or a slot of the optimizer is changed in other points of a step: docs/faults.md has the
+// list.
 enum class FaultTarget { loss, gradient, weight, slot };
 
 }  // namespace holdfast

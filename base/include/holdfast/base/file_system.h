@@ -3,9 +3,8 @@
 // Every file operation of Holdfast that must survive faults goes through this interface. So tests can
 // make any operation fail, cut the power, or keep all files in memory.
 //
-// All functions throw Error{disk_full, not_found, refused or input_output} that names the path.
-// Interrupted and short system calls are continued inside. Implementations, and each File too, may be
-// used from several threads at once.
+// All functions throw Error{disk_full, not_found, refused or input_output} that names the path. Interrupted and short
+// system calls are continued inside. Implementations, and each File too, may be used from several threads at once.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +16,7 @@
 
 namespace holdfast {
 
-// An open file. The destructor closes it and reports nothing: call sync() first where durability
-// matters.
+// An open file. The destructor closes it and reports nothing: call sync() first where durability matters.
 //
 // The first write, write-back or sync that fails marks the file as dead: all later ones throw, and
 // nothing is tried again. Linux reports a failed write-back once and then treats the lost pages as
@@ -27,15 +25,13 @@ class File {
  public:
   virtual ~File() = default;
 
-  // Writes all of `bytes`; the file grows as needed. Writes to ranges that do not overlap may run at
-  // the same time.
+  // Writes all of `bytes`; the file grows as needed. Writes to ranges that do not overlap may run at the same time.
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // Returns how many bytes were read: fewer than asked for only at the end of the file.
   virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual std::uint64_t size_bytes() = 0;  // of the whole file at this moment
-  // A hint that the disk may start with these bytes, which were written, so that sync() has less to
-  // do. It promises nothing and does not wait for the disk. Throws only when the disk has failed or
-  // is full.
+  // A hint that the disk may start with these bytes, which were written, so that sync() has less to do. It promises
+  // nothing and does not wait for the disk. Throws only when the disk has failed or is full.
   virtual void start_write_back(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
   // A hint that these bytes will be read soon. It cannot fail.
   virtual void start_reading(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}

@@ -1,15 +1,13 @@
 #pragma once
 
-// The only place from which the library writes text. By default a line goes to standard error, after
-// the date, the local time, its offset from UTC and the level. An application that wants the lines
-// elsewhere replaces the sink:
+// The only place from which the library writes text. By default a line goes to standard error, after the date, the
+// local time, its offset from UTC and the level. An application that wants the lines elsewhere replaces the sink:
 //
 //   holdfast::set_log_sink([](holdfast::LogLevel level, std::string_view line) {
 //     my_logger.write(holdfast::name(level), line);
 //   });
 //
-// On a terminal, a line replaces the progress line (terminal.h), which appears again when it is drawn
-// the next time.
+// On a terminal, a line replaces the progress line (terminal.h), which appears again when it is drawn the next time.
 
 #include <functional>
 #include <optional>

@@ -8,6 +8,9 @@
 //
 // g++ defines macros for the sanitizers; clang answers __has_feature. The other sanitizers change
 // neither, and do not count.
+//
+// A preprocessor condition may ask for HOLDFAST_SANITIZED, or for HOLDFAST_THREAD_SANITIZED. The latter is for code
+// that tells the thread sanitizer of an order which it cannot see, such as that of OpenMP's threads.
 #if defined(__SANITIZE_ADDRESS__)
 #define HOLDFAST_SANITIZED 1  // the address or the thread sanitizer is active
 #elif defined(__SANITIZE_THREAD__)

@@ -2,6 +2,11 @@
 
 // What a training process is doing. The SDK reports it, the watchdog decides by it how long the process may go without
 // progress, and `holdfast status` shows it. Recovery's headers call this type recovery::Phase.
+//
+// A Trainer reports its phases itself. A program without one calls Worker::enter(), or holdfast_worker_enter() in C. By
+// default a process may be without progress for 120 s while it starts, 60 s while it regroups, 10 minutes in callbacks,
+// and 30 s in evaluating, saving, reading_data and finishing. For computing and updating the limit follows from the
+// steps before. All limits and exceptions: holdfast/recovery/hang_limits.h.
 
 #include <string_view>
 

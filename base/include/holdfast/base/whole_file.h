@@ -18,10 +18,9 @@ namespace holdfast {
 // folder (temporary_files.h), fsync, rename, fsync of the folder. The file is durable on return; the
 // call blocks until the disk has it.
 //
-// After an exception, `path` still holds what it held before, and the temporary file is removed, if
-// that is possible. Only when the last step fails, the fsync of the folder, does `path` already hold
-// the whole new file. A writer that dies leaves its temporary file to remove_temporary_files(). Of
-// several writers of one path, the last to finish wins.
+// After an exception, `path` still holds what it held before, and the temporary file is removed, if that is possible.
+// Only when the last step fails, the fsync of the folder, does `path` already hold the whole new file. A writer that
+// dies leaves its temporary file to remove_temporary_files(). Where several write one path, the last to finish wins.
 void write_whole_file(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill);
 void write_whole_file(FileSystem& files, const std::string& path, std::span<const std::byte> bytes);
 

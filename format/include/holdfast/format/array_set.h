@@ -7,7 +7,8 @@
 //   set.arrays.push_back({"model/bias", DType::f32, {4}, std::vector<std::byte>(16)});
 //   write_array_file(posix_file_system(), "out.h5", set.metadata, views(set.arrays));
 //
-// All bytes are in memory at once. For larger files, ArrayFile reads one array at a time.
+// All bytes are in memory at once. For larger files, ArrayFile reads one array at a time. Nothing here checks that an
+// array has as many bytes as its type and shape say: readers do, and write_array_file() refuses others.
 
 #include <cstddef>
 #include <cstdint>

@@ -31,10 +31,12 @@ struct GpuFacts {
   std::optional<double> power_watts{};               // at this moment
   std::optional<double> power_limit_watts{};         // the power that the driver allows
   std::optional<int> utilization_percent{};          // of the time, as the driver samples it
-  std::optional<bool> is_split{};                    // into instances (MIG)
-  std::vector<std::string> instances{};              // UUIDs ("MIG-...") of the instances that this process may see
+  // Whether instances (MIG) are what processes can use today; a mode that comes with the next reset does not count.
+  std::optional<bool> is_split{};
+  std::vector<std::string> instances{};  // UUIDs ("MIG-...") of the instances that this process may see
 
-  // Why the clocks are lower than they could be. An idle device has no reason here.
+  // Why the clocks are lower than they could be: "power limit", "hardware slowdown", "temperature (software)",
+  // "temperature (hardware)" or "external power brake". An idle device has no reason here.
   std::optional<std::vector<std::string>> slowdowns{};
 
   std::optional<bool> has_ecc{};                           // memory has error correction, and it is on
@@ -49,7 +51,8 @@ struct GpuFacts {
   std::optional<int> max_link_width{};       // that device and slot allow
 };
 
-// Whether one device can read the memory of another. `from` and `to` are indices of the driver.
+// Whether one device can read the memory of another. `from` and `to` are indices of the driver, and `from` is the lower
+// one: each pair is asked for in one direction.
 struct PeerAccess {
   int from = 0;                       // the device that reads
   int to = 0;                         // the device whose memory is read
@@ -81,7 +84,8 @@ GpuSurvey survey_gpus(Deadline deadline);
 // the driver does, where they are all alike or CUDA_DEVICE_ORDER is PCI_BUS_ID. This function ignores that drivers show
 // a process one instance at most, and no whole device next to it.
 std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* visible);
-// False where devices of different kinds are numbered by their speed, so that cuda_order() may be wrong.
+// False where devices of different kinds are numbered by their speed, so that cuda_order() may be wrong. `device_order`
+// is the value of CUDA_DEVICE_ORDER, null where it is not set.
 bool is_cuda_order_known(const std::vector<GpuFacts>& devices, const char* device_order);
 
 }  // namespace holdfast::recovery

@@ -6,6 +6,8 @@
 //
 //   const RunReport report = read_run_report("run/journal.jsonl");
 //   for (const RunReport::Incident& incident : report.incidents) std::printf("%s\n", incident.cause.c_str());
+//
+// Over several hosts the journal is in the run directory of host 0. Journals of earlier versions are read, too.
 
 #include <cstdint>
 #include <optional>
@@ -14,8 +16,9 @@
 
 namespace holdfast::recovery {
 
-// All times are seconds since 1970, by the clock of the watchdog's host. "place" is the index of a device slot. -1
-// means unknown or none, unless a member says more.
+// All times are seconds since 1970, by the clock of the watchdog's host, so that they can be compared with other logs.
+// Where that clock was set back, a difference of two may be negative. "place" is the index of a device slot. -1 means
+// unknown or none, unless a member says more.
 struct RunReport {
   // Where a state came from that was read, because no replica had kept it.
   struct Origin {
@@ -35,7 +38,11 @@ struct RunReport {
     std::string sentence{};           // for the user
   };
 
-  // The failure of one process.
+  // The failure of one process. What was seen of it at several moments, such as a death and then its exit, is one
+  // incident. Processes that were lost together, as with their host, have an incident each. With a rank, the run got no
+  // further from `noticed` to `progressed`, which is empty where it never did:
+  //
+  //   if (incident.progressed) std::printf("%.3f s\n", *incident.progressed - incident.noticed);
   struct Incident {
     std::string cause{};                  // a sentence
     std::vector<std::string> evidence{};  // what was observed, in order
@@ -48,6 +55,7 @@ struct RunReport {
     std::int64_t step = -1;               // that the process was in
     int replicas = 0;                     // of that generation; without one, of the generation that trained, or 0
 
+    // The recovery, in the order in which it goes on. A hang is older than the moment at which it was noticed.
     double noticed = 0;                  // when the watchdog noticed it
     std::optional<double> cancelled{};   // the others no longer waited
     std::optional<double> opened{};      // the next generation began
@@ -57,12 +65,14 @@ struct RunReport {
     int next_replicas = 0;               // in that generation when it opened
     int survivors = 0;                   // those among them that kept their state
 
+    // What it cost:
     std::optional<Origin> resumed{};         // the state that was read, where no survivor had one
     std::optional<std::int64_t> repeated{};  // number of steps computed again; empty: not known yet
     bool ended_run = false;                  // the run ended with this failure
   };
 
-  // What became of savepoints.
+  // What became of savepoints. A storage that fails for long has a problem for each savepoint, of which the first tell
+  // all.
   struct Savepoints {
     std::int64_t durable = 0;             // number of savepoints on stable storage
     std::int64_t skipped = 0;             // not made, because the storage was slow
@@ -87,7 +97,7 @@ struct RunReport {
     std::string why{};                             // empty where nothing was measured
   };
 
-  // A replica that computed more slowly than the others.
+  // A replica that computed more slowly than the others. RecoveryOptions::when_slow says what is done about one.
   struct SlowReplica {
     // How the slow time ended. open: it had not when the journal or its watchdog ended.
     enum class Ending { open, quick_again, replaced, process_ended };
@@ -110,7 +120,8 @@ struct RunReport {
   };
 
   // A time in which a device slot was left out, because processes failed there one after the other, or because the
-  // driver reported that the device is lost.
+  // driver reported that the device is lost. RecoveryOptions::place_rest is the first length. A trial that fails begins
+  // another rest of the slot.
   struct Rest {
     int place = -1;                      // the slot that was left out
     double began = 0;                    // when it began
@@ -147,10 +158,12 @@ struct RunReport {
   std::int64_t skipped_lines = 0;            // torn, or not written by Holdfast
 };
 
-// Reads the whole journal, also of a live run. Throws Error{not_found} where there is no journal.
+// Reads the whole journal, also of a live run, and blocks until it is read. Lines that it cannot use are counted, and
+// do not hide the others. Throws Error{not_found} where there is no journal.
 RunReport read_run_report(const std::string& journal_path);
 
-// As JSON text, with the names above. A run on a single host has no "hosts", "host" and "absences".
+// As JSON text, with the names above. A run on a single host has no "hosts", "host" and "absences". The time of
+// what has not happened is null, as is the exit code of a start that has no end. Bytes that are not UTF-8 are replaced.
 std::string to_json(const RunReport& report);
 
 }  // namespace holdfast::recovery

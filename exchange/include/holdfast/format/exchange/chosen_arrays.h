@@ -1,7 +1,9 @@
 #pragma once
 
 // Arrays that a program asks for by name, out of a file of NumPy, safetensors or HDF5. What else the file holds does
-// not matter: arrays of other types, groups and attributes are passed over. AnyFile is for whole files.
+// not matter: arrays of other types, groups and attributes are passed over. AnyFile is for whole files. HDF5 is parsed
+// in a process of its own, since its library trusts its input (hdf5_reader.h); a savepoint is read by ArrayFile, which
+// checks digests.
 //
 //   const ChosenArrays chosen(posix_file_system(), "data.npz", ArrayFileKind::npz, {"x", "y"});
 //   const std::vector<std::byte> x = chosen.read(0);   // elements of chosen.arrays()[0]

@@ -8,6 +8,9 @@
 //   e = rho e + (1 - rho) d^2
 //   w -= lr d
 //
+// s and e begin with zeros. So the first d is about sqrt(epsilon / (1 - rho)), whatever the size of g. Epsilon is
+// inside both roots, as in the paper; in Adam it is outside.
+//
 //   Adadelta{{.learning_rate = 1}}  // the rate of the paper
 
 #include <cstdint>
@@ -18,14 +21,17 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Adadelta.
+// The ranges are checked by the constructor of Adadelta. A savepoint records all options, and a run refuses to resume
+// with other ones (Optimizer::configuration()).
 struct AdadeltaOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
   float rho = 0.95F;                   // in [0, 1): decay of the running means
   float epsilon = 1e-7F;               // positive
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

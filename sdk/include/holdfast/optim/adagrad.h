@@ -7,7 +7,8 @@
 //   s += g^2
 //   w -= lr g / sqrt(s + epsilon)
 //
-// s begins with initial_accumulator_value.
+// s begins with initial_accumulator_value, and only grows. So the steps of an element that has many gradients become
+// small, and those of a rare one stay large.
 //
 //   Adagrad{{.learning_rate = 0.01F}}
 
@@ -19,14 +20,17 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Adagrad.
+// The ranges are checked by the constructor of Adagrad. A savepoint records all options, and a run refuses to resume
+// with other ones (Optimizer::configuration()).
 struct AdagradOptions {
   LearningRate learning_rate = 1e-3F;      // not negative
   float initial_accumulator_value = 0.1F;  // not negative
   float epsilon = 1e-7F;                   // positive
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

@@ -7,6 +7,9 @@
 //   u = max(beta_2 u, |g|)
 //   w -= m lr / (1 - beta_1^t) / (u + epsilon)
 //
+// Only m is corrected for its beginning at 0: u is a maximum, and needs no correction. PyTorch adds epsilon to |g|
+// within the maximum instead.
+//
 //   Adamax{{.learning_rate = 2e-3F}}
 
 #include <cstdint>
@@ -17,15 +20,19 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Adamax.
+// The ranges are checked by the constructor of Adamax. A savepoint records all options, and a run refuses to resume
+// with other ones (Optimizer::configuration()).
 struct AdamaxOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
-  float beta_1 = 0.9F;                 // in [0, 1)
-  float beta_2 = 0.999F;               // in [0, 1)
-  float epsilon = 1e-7F;               // positive
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Decay of the running mean of gradients, and of the largest of them:
+  float beta_1 = 0.9F;    // in [0, 1)
+  float beta_2 = 0.999F;  // in [0, 1)
+  float epsilon = 1e-7F;  // positive
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

@@ -6,7 +6,7 @@
 //
 //   w -= w weight_decay lr
 //
-// for all parameters, including biases and those of normalization layers.
+// for all parameters, including biases and those of normalization layers. exclude_from_weight_decay spares some.
 //
 //   AdamW{{.learning_rate = CosineDecay{1e-3F, 10'000}, .weight_decay = 0.01F}}
 
@@ -18,10 +18,12 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of AdamW.
+// The ranges are checked by the constructor of AdamW. A savepoint records all options, and a run refuses to resume with
+// other ones (Optimizer::configuration()).
 struct AdamWOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
-  float weight_decay = 4e-3F;          // not negative
+  // With 0 it is Adam; a search over decays may include it.
+  float weight_decay = 4e-3F;  // not negative
   // Decay of the running mean of gradients, and of the running mean of their squares:
   float beta_1 = 0.9F;    // in [0, 1)
   float beta_2 = 0.999F;  // in [0, 1)
@@ -30,7 +32,8 @@ struct AdamWOptions {
   // Divides by the largest v so far (Reddi et al., "On the Convergence of Adam and Beyond", ICLR 2018, algorithm 2),
   // which a third slot keeps:  v_hat = max(v_hat, v)  takes the place of v in the formula of w.
   bool amsgrad = false;
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

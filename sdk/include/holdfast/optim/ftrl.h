@@ -9,7 +9,8 @@
 //   q  = n'^p / lr + 2 l2 + beta / lr
 //   w  = (clip(z, -l1, l1) - z) / q,  n = n'
 //
-// So w is 0 where |z| is at most l1. Where q is 0 or lr is 0, w stays as it is; in Keras it becomes NaN.
+// So w is 0 where |z| is at most l1. Where q is 0 or lr is 0, w stays as it is; in Keras it becomes NaN. The old w
+// enters by z alone, and the shrinkage does not enter n.
 //
 //   Ftrl{{.learning_rate = 0.05F, .l1_regularization_strength = 1e-3F}}
 
@@ -21,7 +22,8 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Ftrl.
+// The ranges are checked by the constructor of Ftrl. A savepoint records all options, and a run refuses to resume with
+// other ones (Optimizer::configuration()).
 struct FtrlOptions {
   LearningRate learning_rate = 1e-3F;              // not negative
   float learning_rate_power = -0.5F;               // not positive; 0 for a rate that does not fall
@@ -30,9 +32,11 @@ struct FtrlOptions {
   float l2_regularization_strength = 0;            // not negative
   float l2_shrinkage_regularization_strength = 0;  // not negative
   float beta = 0;                                  // not negative
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. Since w follows from z and n,
+  // the decay acts by the w in the formula of z.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

@@ -1,7 +1,6 @@
 #pragma once
 
-// Limits for gradients that are too large, applied before an optimizer sees them, as the optimizers of
-// Keras do:
+// Limits for gradients that are too large, applied before an optimizer sees them, as the optimizers of Keras do:
 //
 //   value:        each element g becomes min(max(g, -value), value)
 //   norm:         the gradient g of each parameter array becomes g norm / |g| if |g| > norm,

@@ -29,9 +29,8 @@ class LearningRateSchedule {
   // An independent copy.
   virtual std::unique_ptr<LearningRateSchedule> clone() const = 0;
 
-  // The rate of the next update after `updates` updates. 0 asks for the rate of the first update, as in
-  // the schedules of Keras. Must return a finite number of at least 0, and the same bits for the same
-  // argument.
+  // The rate of the next update after `updates` updates. 0 asks for the rate of the first update, as in the schedules
+  // of Keras. Must return a finite number of at least 0, and the same bits for the same argument.
   virtual float rate_after(std::int64_t updates) const = 0;
 
  protected:

@@ -6,7 +6,8 @@
 //   w -= lr sign(beta_1 m + (1 - beta_1) g)
 //   m = beta_2 m + (1 - beta_2) g
 //
-// All steps have one size, so the paper advises a rate three to ten times smaller than Adam's.
+// All steps have one size, so the paper advises a rate three to ten times smaller than Adam's. The one slot is half of
+// what Adam keeps. Where the sum in the sign is 0, there is no step.
 //
 //   Lion{{.learning_rate = 1e-4F, .weight_decay = 0.1F}}
 
@@ -18,14 +19,19 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Lion.
+// The ranges are checked by the constructor of Lion. A savepoint records all options, and a run refuses to resume with
+// other ones (Optimizer::configuration()).
 struct LionOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
-  float beta_1 = 0.9F;                 // in (0, 1]
-  float beta_2 = 0.99F;                // in [0, 1)
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Weights of the old momentum in the direction of this step, and in the momentum that is kept. Keras refuses a beta_1
+  // of 0, too: only the sign of the gradient would be left.
+  float beta_1 = 0.9F;   // in (0, 1]
+  float beta_2 = 0.99F;  // in [0, 1)
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

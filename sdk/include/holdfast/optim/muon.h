@@ -30,7 +30,8 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Muon.
+// The ranges are checked by the constructor of Muon. A savepoint records all options, and a run refuses to resume with
+// other ones (Optimizer::configuration()).
 struct MuonOptions {
   LearningRate learning_rate = 1e-3F;      // not negative
   float adam_beta_1 = 0.9F;                // in [0, 1)
@@ -49,7 +50,8 @@ struct MuonOptions {
   std::int64_t ns_steps = 5;             // at least 0
   bool nesterov = true;                  // looks ahead along the momentum
   std::optional<float> rms_rate = 0.2F;  // positive; nothing: the step has no scale
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

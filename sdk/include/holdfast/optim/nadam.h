@@ -9,6 +9,9 @@
 //   h = u_(t+1) m / (1 - p_(t+1)) + (1 - u_t) g / (1 - p_t)
 //   w -= lr h / (sqrt(v / (1 - beta_2^t)) + epsilon)
 //
+// The products p are computed from t, so they are not part of the state. PyTorch has its momentum_decay as a factor of
+// t in the exponent of 0.96.
+//
 //   Nadam{{.learning_rate = 2e-3F}}
 
 #include <cstdint>
@@ -19,15 +22,18 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of Nadam.
+// The ranges are checked by the constructor of Nadam. A savepoint records all options, and a run refuses to resume with
+// other ones (Optimizer::configuration()).
 struct NadamOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
   float beta_1 = 0.9F;                 // in [0, 1)
   float beta_2 = 0.999F;               // in [0, 1)
   float epsilon = 1e-7F;               // positive
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

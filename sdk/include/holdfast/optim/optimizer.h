@@ -1,8 +1,7 @@
 #pragma once
 
-// How parameters follow their gradients. An optimizer holds only options. What it remembers from step
-// to step lies in its slots: arenas with the layout of the parameters, which start as zeros and belong
-// to the training state.
+// How parameters follow their gradients. An optimizer holds only options. What it remembers from step to step lies in
+// its slots: arenas with the layout of the parameters, which start as zeros and belong to the training state.
 //
 //   Trainer trainer(replica, model, SGD{{.learning_rate = 0.1F, .momentum = 0.9F}}, MeanSquaredError{});
 //

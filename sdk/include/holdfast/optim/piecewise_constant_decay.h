@@ -2,7 +2,8 @@
 
 // A learning rate that changes at given steps (keras.optimizers.schedules.PiecewiseConstantDecay).
 // After t updates it is values[i] for the first i with t <= boundaries[i], and the last value after all
-// boundaries.
+// boundaries. So the update after 1000 updates still has the first rate below, as in Keras. n boundaries
+// go with n + 1 values.
 //
 //   PiecewiseConstantDecay{{1000, 2000}, {0.1F, 0.01F, 0.001F}}
 

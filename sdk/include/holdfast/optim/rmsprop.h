@@ -8,7 +8,8 @@
 //   d = v + epsilon;   centered:  a = rho a + (1 - rho) g,  d = v - a^2 + epsilon
 //   momentum 0:  w -= lr g / sqrt(d);   else:  b = momentum b + lr g / sqrt(d),  w -= b
 //
-// v - a^2 is a variance. Where rounding makes it negative, it counts as 0; in Keras the root of it is NaN.
+// v - a^2 is a variance. Where rounding makes it negative, it counts as 0; in Keras the root of it is NaN. As in Keras,
+// b contains the learning rate, and epsilon is inside the root. Only slots that the options need are kept.
 //
 //   RMSprop{{.learning_rate = 1e-3F, .momentum = 0.9F, .centered = true}}
 
@@ -20,16 +21,19 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of RMSprop.
+// The ranges are checked by the constructor of RMSprop. A savepoint records all options, and a run refuses to resume
+// with other ones (Optimizer::configuration()).
 struct RMSpropOptions {
   LearningRate learning_rate = 1e-3F;  // not negative
   float rho = 0.9F;                    // in [0, 1): decay of the running means
   float momentum = 0;                  // in [0, 1]
   float epsilon = 1e-7F;               // positive
   bool centered = false;               // divides by the deviation of the gradients, not by their size
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

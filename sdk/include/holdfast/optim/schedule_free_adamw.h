@@ -23,16 +23,19 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of ScheduleFreeAdamW.
+// The ranges are checked by the constructor of ScheduleFreeAdamW. A savepoint records all options, and a run refuses to
+// resume with other ones (Optimizer::configuration()).
 struct ScheduleFreeAdamWOptions {
   LearningRate learning_rate = 2.5e-3F;  // not negative
-  float beta_1 = 0.9F;                   // in [0, 1)
-  float beta_2 = 0.999F;                 // in [0, 1)
-  float epsilon = 1e-8F;                 // positive
-  std::int64_t warmup_steps = 0;         // not negative: updates until the rate is that of the options
+  // The share of the mean x in y, and the decay of the running mean of squares:
+  float beta_1 = 0.9F;            // in [0, 1)
+  float beta_2 = 0.999F;          // in [0, 1)
+  float epsilon = 1e-8F;          // positive
+  std::int64_t warmup_steps = 0;  // not negative: updates until the rate is that of the options
   // Before each step, all parameters are multiplied by 1 - lr weight_decay, with the lr before the warm-up.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

@@ -7,6 +7,9 @@
 //   momentum m:         v = m v - lr g,  w += v
 //   Nesterov momentum:  v = m v - lr g,  w += m v - lr g
 //
+// As in Keras, v contains the learning rate. In PyTorch it does not, so the two differ after a change of the rate.
+// Without momentum there is no slot, so there is nothing of it to mirror and to save.
+//
 //   SGD{{.learning_rate = 0.1F, .momentum = 0.9F, .nesterov = true}}
 
 #include <cstdint>
@@ -17,14 +20,17 @@
 
 namespace holdfast {
 
-// The ranges are checked by the constructor of SGD.
+// The ranges are checked by the constructor of SGD. A savepoint records all options, and a run refuses to resume with
+// other ones (Optimizer::configuration()).
 struct SGDOptions {
   LearningRate learning_rate = 0.01F;  // not negative
   float momentum = 0;                  // in [0, 1]
   bool nesterov = false;               // without effect if momentum is 0
-  // Before each step, all parameters are multiplied by 1 - lr weight_decay.
+  // Before each step, all parameters are multiplied by 1 - lr weight_decay, biases too. The decay does not enter the
+  // gradient, so slots do not see it.
   float weight_decay = 0;  // not negative
-  // Gradient clipping; at most one of these. See gradient_clipping.h.
+  // Gradient clipping, before slots see the gradient: of each element, of each array, of all arrays together. At most
+  // one of these. See gradient_clipping.h.
   std::optional<float> clip_value{};
   std::optional<float> clip_norm{};
   std::optional<float> global_clip_norm{};

@@ -1,7 +1,9 @@
 #pragma once
 
 // The activation functions of layers, with the names and formulas of Keras. Layers take one as an
-// option: Dense{128, {.activation = Activation::relu}}.
+// option: Dense{128, {.activation = Activation::relu}}. ActivationFunction has these and those that need
+// numbers, such as elu (holdfast/nn/activation_function.h). Losses check what the last layer has: see
+// CrossentropyOptions::from_logits.
 
 #include <string_view>
 

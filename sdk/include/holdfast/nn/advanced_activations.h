@@ -22,6 +22,8 @@ class ConfigReader;
 
 // The rectifier of Nair and Hinton (ICML 2010), with Keras's three numbers. Without options it is max(x, 0).
 // Otherwise max_value for x >= max_value, x for threshold <= x < max_value, negative_slope * (x - threshold) below.
+//
+//   ReLU{{.max_value = 6}}  // from 0 to 6
 class ReLU final : public LayerOf<ReLU> {
  public:
   // Throws Error{invalid_argument} unless the numbers are finite and at least 0; max_value may be unlimited.
@@ -94,6 +96,8 @@ struct PReLUOptions {
 
 // x above 0, else alpha * x, with a parameter alpha for each element of a sample (He et al., ICCV 2015). The parameter
 // has extent 1 along shared axes.
+//
+//   PReLU{{.shared_axes = {0, 1}}}  // of an image [28, 28, 16]: an alpha for each channel, [1, 1, 16]
 class PReLU final : public LayerOf<PReLU> {
  public:
   // Throws Error{invalid_argument} for an axis that is listed twice.

@@ -18,7 +18,7 @@
 
 namespace holdfast::metrics {
 
-// Options of the four metrics that count.
+// Options of the four metrics that count. Counts are reported as they are, for a whole epoch, and not divided.
 struct CountOptions {
   float threshold = 0.5F;  // 0 if the outputs are logits; Keras takes 0 to 1
   // They replace `threshold`; each stands there once. A number is reported for each, as "true_positives_0.25".
@@ -26,9 +26,11 @@ struct CountOptions {
   std::string name{};  // default: that of Keras, "true_positives"
 };
 
+// Options of Precision and Recall. Without class_id, all classes of the last axis are counted together.
 struct PrecisionOptions {
-  std::optional<float> threshold = {};        // as above; default: 0.5, or none with top_k
-  std::vector<float> thresholds = {};         // as above
+  std::optional<float> threshold = {};  // as above; default: 0.5, or none with top_k
+  std::vector<float> thresholds = {};   // as above
+  // The first of equal elements count, as in Keras. With top_k and no threshold, all k are positive.
   std::optional<std::int64_t> top_k = {};     // only the k largest elements of the last axis may be positive
   std::optional<std::int64_t> class_id = {};  // only this element of the last axis; default: all
   std::string name{};                         // default: "precision" or "recall"
@@ -67,6 +69,8 @@ class ConfusionMetric : public BuiltInMetric {
 //   metrics::TruePositives{{.thresholds = {0.5F, 0.9F}}}  // two numbers in the logs
 class TruePositives final : public ConfusionMetric {
  public:
+  // Throws Error{invalid_argument} for a threshold that is not finite, stands twice in a list, or is given besides a
+  // list.
   explicit TruePositives(const CountOptions& options = {});
 
   // What ValueMetric promises.
@@ -78,6 +82,8 @@ class TruePositives final : public ConfusionMetric {
 // How many elements are wrongly positive: false alarms.
 class FalsePositives final : public ConfusionMetric {
  public:
+  // Throws Error{invalid_argument} for a threshold that is not finite, stands twice in a list, or is given besides a
+  // list.
   explicit FalsePositives(const CountOptions& options = {});
 
   // What ValueMetric promises.
@@ -89,6 +95,8 @@ class FalsePositives final : public ConfusionMetric {
 // How many elements are rightly negative.
 class TrueNegatives final : public ConfusionMetric {
  public:
+  // Throws Error{invalid_argument} for a threshold that is not finite, stands twice in a list, or is given besides a
+  // list.
   explicit TrueNegatives(const CountOptions& options = {});
 
   // What ValueMetric promises.
@@ -100,6 +108,8 @@ class TrueNegatives final : public ConfusionMetric {
 // How many elements are wrongly negative: misses.
 class FalseNegatives final : public ConfusionMetric {
  public:
+  // Throws Error{invalid_argument} for a threshold that is not finite, stands twice in a list, or is given besides a
+  // list.
   explicit FalseNegatives(const CountOptions& options = {});
 
   // What ValueMetric promises.
@@ -113,6 +123,7 @@ class FalseNegatives final : public ConfusionMetric {
 //   metrics::Precision{{.top_k = 1, .class_id = 3}}  // how often an answer of class 3 is right
 class Precision final : public ConfusionMetric {
  public:
+  // Throws as ConfusionMetric's constructor does.
   explicit Precision(const PrecisionOptions& options = {});
 
   // What ValueMetric promises.
@@ -121,11 +132,13 @@ class Precision final : public ConfusionMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Precision>(*this); }
 };
 
-// The share of what is positive that is predicted so: tp / (tp + fn). 0 where nothing is.
+// The share of what is positive that is predicted so: tp / (tp + fn). 0 where nothing is. A low threshold makes it
+// large, and Precision small.
 //
 //   metrics::Recall{{.class_id = 3}}  // how many of class 3 are found
 class Recall final : public ConfusionMetric {
  public:
+  // Throws as ConfusionMetric's constructor does.
   explicit Recall(const PrecisionOptions& options = {});
 
   // What ValueMetric promises.

@@ -5,6 +5,9 @@
 // channels / groups, filters] and bias [filters].
 //
 //   Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}}
+//
+// How many windows an axis has, and where padding goes: holdfast/compute/padding.h. With Padding::valid, a window
+// that is larger than the input is refused when the layer is called.
 
 #include <memory>
 

@@ -20,7 +20,8 @@ namespace holdfast {
 using Conv1DOptions = ConvolutionLayerOptions<std::int64_t>;  // for Conv1D
 using Conv3DOptions = ConvolutionLayerOptions<Extent3D>;      // for Conv3D
 
-// [steps, channels] becomes [windows, filters]. Kernel [kernel size, channels / groups, filters], bias [filters].
+// [steps, channels] becomes [windows, filters]. Kernel [kernel size, channels / groups, filters], bias [filters]. No
+// other convolution takes Padding::causal.
 class Conv1D final : public LayerOf<Conv1D> {
  public:
   // Throws Error{invalid_argument} for options that Conv2D refuses too.

@@ -11,9 +11,8 @@ namespace holdfast {
 struct CrossentropyOptions {
   bool from_logits = false;  // the outputs are scores before a softmax or sigmoid, not probabilities
   // Accepts any last layer. By default a Trainer refuses two choices that train, but badly, with
-  // Error{invalid_argument}: from_logits after a softmax or sigmoid, and probabilities after any other
-  // activation, including the linear one. An unknown activation is accepted, such as that of a max
-  // pooling of a softmax.
+  // Error{invalid_argument}: from_logits after a softmax or sigmoid, and probabilities after any other activation,
+  // including the linear one. An unknown activation is accepted, such as that of a max pooling of a softmax.
   bool accept_any_activation = false;
   // From 0 to 1: moves each target t to t (1 - s) + s / 2, or + s / classes where an axis has the classes (Szegedy et
   // al., 2016). The loss is then a function of values (value_loss.h). With class numbers it needs from_logits, and the

@@ -3,7 +3,8 @@
 // A fully connected layer: output = activation(input x kernel + bias) along the last axis. Axes before
 // it stay as they are: [features] becomes [units], and [steps, features] becomes [steps, units], with the same
 // weights at each step. Parameters: kernel [inputs, units] and bias [units]. A sample of one number without
-// axes is refused when the layer is called; Reshape makes [1] of it.
+// axes is refused when the layer is called; Reshape makes [1] of it. An image [height, width, channels] becomes
+// [height, width, units]: Flatten makes one row of it.
 //
 //   Dense{10}                                                                // 784 inputs: 7,850 parameters
 //   Dense{128, {.activation = Activation::relu, .kernel_initializer = Initializer::he_uniform()}}

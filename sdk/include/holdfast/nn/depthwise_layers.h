@@ -11,6 +11,8 @@
 //
 // Constructors throw Error{invalid_argument} unless all numbers are in [1, Layer::kMaximumExtent], strides or dilation
 // are 1, and the padding is valid or same. A window that does not fit the input is refused when the layer is called.
+// For causal padding, take a Conv1D with as many groups as channels: it computes the same. Without an option `name`,
+// the model chooses one.
 
 #include <memory>
 
@@ -25,14 +27,19 @@ class ConfigReader;
 // each spatial axis. A dilation above 1 goes with strides of 1 only.
 template <class Extent>
 struct DepthwiseConvolutionOptions {
+  // Positions from one window to the next.
   Extent strides = 1;
+  // How windows treat the ends of an axis; see holdfast/compute/padding.h.
   Padding padding = Padding::valid;
   // How many filters each channel has; those of a channel follow each other in the output.
   std::int64_t depth_multiplier = 1;
+  // The distance of a window's elements, 1 if they are neighbours.
   Extent dilation_rate = 1;
   // Applied to the sums of products and bias.
   ActivationFunction activation = Activation::linear;
   bool use_bias = true;
+  // Where the weights begin; see initializer.h. The fans are those of Keras, the window times the channels and the
+  // window times the multiplier. So the draws are smaller than the elements of one filter alone would give.
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.
@@ -47,6 +54,7 @@ struct DepthwiseConvolutionOptions {
 // Options of SeparableConv1D and SeparableConv2D. `Extent` has a number for each spatial axis.
 template <class Extent>
 struct SeparableConvolutionOptions {
+  // These three are of the first convolution, as above. The second one looks at single positions.
   Extent strides = 1;
   Padding padding = Padding::valid;
   Extent dilation_rate = 1;
@@ -54,7 +62,10 @@ struct SeparableConvolutionOptions {
   std::int64_t depth_multiplier = 1;
   // Applied after the 1 x 1 convolution and the bias; nothing is applied between the two convolutions.
   ActivationFunction activation = Activation::linear;
+  // The second convolution has it; the first has no bias.
   bool use_bias = true;
+  // Where the weights begin. The fans of the first are as above. Those of the second are channels * multiplier and
+  // filters.
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer pointwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
@@ -78,6 +89,7 @@ using SeparableConv2DOptions = SeparableConvolutionOptions<Extent2D>;      // fo
 struct DepthwiseSettings {
   std::vector<std::int64_t> kernel_size;  // of the window
   std::vector<std::int64_t> strides;      // of the window
+  // At the ends of each axis: valid or same.
   Padding padding = Padding::valid;
   std::vector<std::int64_t> dilation_rate;             // of the elements of the kernel
   std::int64_t depth_multiplier = 1;                   // outputs of each channel
@@ -151,7 +163,7 @@ class DepthwiseConv2D final : public LayerOf<DepthwiseConv2D> {
 // Parameters: depthwise_kernel [kernel size, channels, multiplier], pointwise_kernel [1, channels * multiplier,
 // filters] and bias [filters].
 //
-//   SeparableConv1D{32, 5}  // [100, 8] becomes [96, 32]
+//   SeparableConv1D{32, 5}  // [100, 8] becomes [96, 32], with 40 + 256 + 32 weights
 class SeparableConv1D final : public LayerOf<SeparableConv1D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.

@@ -1,7 +1,8 @@
 #pragma once
 
 // The mean or the largest element of each channel over all positions: [..., channels] becomes [channels]. Keras has one
-// class for each number of axes; here one class serves all.
+// class for each number of axes; here one class serves all. An input without positions, [channels], is refused when the
+// layer is called.
 //
 //   Sequential model{Input{28, 28, 1}, Conv2D{16, 3}, GlobalAveragePooling{}, Dense{10}};
 

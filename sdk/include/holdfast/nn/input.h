@@ -12,8 +12,10 @@
 
 namespace holdfast {
 
+// How the numbers of a sample are stored in the data.
 struct InputOptions {
-  // f32, bf16, i32, i64, u8, u16 or boolean: the type that the data has. See ValueOptions.
+  // f32, bf16, i32, i64, u8, u16 or boolean: the type that the data has. Integers are for layers that
+  // take them, as an Embedding does, or become floats in a Rescaling, as the bytes of a picture do. See ValueOptions.
   DType dtype = DType::f32;
 };
 

@@ -21,6 +21,7 @@
 
 namespace holdfast::metrics {
 
+// Options of IoU and MeanIoU.
 struct IoUOptions {
   std::optional<std::int64_t> ignore_class = {};  // positions with this number as target do not count
   bool sparse_targets = true;  // targets are class numbers; else rows, such as one-hot ones. Keras: sparse_y_true
@@ -64,6 +65,8 @@ class IoUMetric : public BuiltInMetric {
 };
 
 // The mean of these classes. Throws Error{invalid_argument} as IoUMetric's constructor does; so do all below.
+//
+//   metrics::IoU{2, {1}, {.sparse_outputs = false}}  // of the foreground alone
 class IoU final : public IoUMetric {
  public:
   // Throws as IoUMetric does.
@@ -107,6 +110,7 @@ class OneHotMeanIoU final : public IoUMetric {
 // IoU of two classes, from one number at each position. Targets are 0 or 1; a NaN among the outputs is of class 0.
 class BinaryIoU final : public IoUMetric {
  public:
+  // Throws Error{invalid_argument} for a threshold that is not finite, and for ids other than 0 and 1.
   explicit BinaryIoU(const BinaryIoUOptions& options = {});
 
   // What ValueMetric promises.

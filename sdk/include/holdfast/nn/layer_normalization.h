@@ -29,7 +29,9 @@ class ConfigReader;
 struct LayerNormalizationOptions {
   // The last axes, in any order. Axis 0 is the first axis of a sample; a negative axis counts from the last one.
   std::vector<std::int64_t> axis = {-1};
+  // Added to the variance. Positions whose channels are all equal become beta. PyTorch's default is 1e-5.
   float epsilon = 1e-3F;
+  // Keras calls them scale and center. Without one, the model and its savepoints lack that array.
   bool has_scale = true;   // gamma
   bool has_center = true;  // beta
   // Where the arrays begin.
@@ -69,6 +71,8 @@ struct RMSNormalizationOptions {
 // The same without mean and beta (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019):
 //
 //   output = input / sqrt(mean of input^2 + epsilon) * scale
+//
+// Parameter: scale, [channels], which begins with ones. The mean is that of the last axis.
 class RMSNormalization final : public LayerOf<RMSNormalization> {
  public:
   // Throws Error{invalid_argument} unless epsilon is positive and finite.

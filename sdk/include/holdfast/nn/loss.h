@@ -63,9 +63,8 @@ class Loss {
   // outputs that the loss cannot take.
   virtual Shape target_shape(const Shape& output) const = 0;
 
-  // Throws Error{invalid_argument} if outputs of the activation `last` do not fit this loss, such as
-  // logits after a softmax. `last` is empty if it is not known. A Trainer calls this in its
-  // constructor; overriding it is optional.
+  // Throws Error{invalid_argument} if outputs of the activation `last` do not fit this loss, such as logits after a
+  // softmax. `last` is empty if it is not known. A Trainer calls this in its constructor; overriding it is optional.
   virtual void check_last_activation(std::optional<Activation>) const {}
 
   // Returns the sum (not the mean) of the losses of `samples` rows, added in the order of the samples
@@ -74,9 +73,8 @@ class Loss {
   //
   //     gradient[i] = scale * d(sum of the sample losses) / d outputs[i];
   //
-  // an empty `gradient` asks for the loss alone. Throws Error{invalid_argument} for spans whose sizes
-  // do not fit together and for targets that no sample can have; the content of `gradient` is then
-  // undefined.
+  // an empty `gradient` asks for the loss alone. Throws Error{invalid_argument} for spans whose sizes do not fit
+  // together and for targets that no sample can have; the content of `gradient` is then undefined.
   virtual float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                          float scale, std::span<float> gradient) const = 0;
 

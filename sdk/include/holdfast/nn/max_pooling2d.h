@@ -28,7 +28,8 @@ struct MaxPooling2DOptions {
 class MaxPooling2D final : public LayerOf<MaxPooling2D> {
  public:
   // `pool_size` is the size of a window. Throws Error{invalid_argument} unless all numbers are in [1,
-  // kMaximumExtent] and the padding is valid or same.
+  // kMaximumExtent] and the padding is valid or same. With Padding::valid, a window that is larger than the
+  // input is refused when the layer is called.
   explicit MaxPooling2D(Extent2D pool_size, const MaxPooling2DOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

@@ -1,7 +1,8 @@
 #pragma once
 
 // The mean of |output - target| over the elements of a sample (keras.metrics.MeanAbsoluteError), in the unit of the
-// targets. Targets have the shape of the output; other spans are refused with Error{invalid_argument}.
+// targets. Targets have the shape of the output; other spans are refused with Error{invalid_argument}. A NaN among them
+// is one in the metric. The loss of this name is losses::MeanAbsoluteError (regression_losses.h).
 //
 //   Trainer trainer(replica, model, Adam{}, MeanSquaredError{}, {MeanAbsoluteError{}});
 //   MeanAbsoluteError{{.name = "mae"}}   // "mae" and "val_mae" in the logs

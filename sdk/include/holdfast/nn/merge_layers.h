@@ -70,7 +70,8 @@ class Multiply final : public MergeLayer<Multiply> {
   static Value merge(std::span<const Value> inputs);  // see MergeLayer
 };
 
-// The sum of all inputs, divided by their number. It makes one answer of those of several branches:
+// The sum of all inputs, divided by their number: one division rounds less often than one of each input. It makes one
+// answer of those of several branches:
 //
 //   const Value answer = Average{}(x, y, z);
 class Average final : public MergeLayer<Average> {

@@ -8,10 +8,9 @@
 //   const Model model(x, Dense{10}(Flatten{}(Add{}(features, y))));
 //   std::cout << model.summary();
 //
-// The description never changes after construction and may be used from several threads. Weights are
-// not part of it: training keeps them in its own state and stores them in the model when it is done.
-// All copies of a model share its weights. So copying is cheap, and training a copy leaves the result
-// in the original.
+// The description never changes after construction and may be used from several threads. Weights are not part of it:
+// training keeps them in its own state and stores them in the model when it is done. All copies of a model share its
+// weights. So copying is cheap, and training a copy leaves the result in the original.
 //
 // No layer mixes samples, except for the statistics of BatchNormalization, which are those of a shard. A loss that
 // compares the samples of a batch with each other is therefore not possible: a batch may be cut into shards anywhere.
@@ -169,9 +168,8 @@ class Model {
   std::string drawing(const DrawingOptions& options = {}) const;
   // The layers and their configurations as JSON: the same text for the same model. Savepoints hold it.
   std::string graph() const;
-  // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for
-  // everything that does not describe such a model, and allocates no more than the size of the text
-  // asks for.
+  // The model that graph() described. Fit for text from outside: throws Error{invalid_file} for everything that does
+  // not describe such a model, and allocates no more than the size of the text asks for.
   static Model from_graph(std::string_view json);
 
   // Fills both arenas, padding included. Each entry gets the draws of (seed, Purpose::initial_weights,
@@ -198,9 +196,8 @@ class Model {
   std::span<const float> parameter_values() const;
   std::span<const float> buffer_values() const;
 
-  // Applies the model in inference mode: [samples, input...] -> [samples, output...]. Throws
-  // Error{invalid_argument} if the model has no weights, for another shape, or for a batch size below
-  // 1. It uses as many threads as OpenMP allows.
+  // Applies the model in inference mode: [samples, input...] -> [samples, output...]. Throws Error{invalid_argument} if
+  // the model has no weights, for another shape, or for a batch size below 1. It uses as many threads as OpenMP allows.
   //
   // The same call gives the same bits for the same number of threads. Another batch size may change the
   // last bits, since sums are then blocked differently.

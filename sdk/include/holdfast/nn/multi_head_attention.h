@@ -1,8 +1,7 @@
 #pragma once
 
-// Attention with several heads (Vaswani et al., "Attention Is All You Need", 2017; so
-// keras.layers.MultiHeadAttention and GroupQueryAttention): each query becomes a mean of values, weighted by how well
-// the query fits the keys.
+// Attention with several heads (Vaswani et al., "Attention Is All You Need", 2017; so keras.layers.MultiHeadAttention
+// and GroupQueryAttention): each query becomes a mean of values, weighted by how well the query fits the keys.
 //
 //   const MultiHeadAttention attention{8, 64, {.dropout = 0.1F, .use_causal_mask = true}};
 //   const Value y = attention(x);                    // self-attention, x [steps, width]: [steps, width]
@@ -11,8 +10,7 @@
 //
 // For each head, with the projections q, k, v of query, key and value:
 //
-//   output = softmax(q k^T / sqrt(key_dim)) v        scores, shares and output of [queries, keys] and [queries,
-//   value_dim]
+//   output = softmax(q k^T / sqrt(key_dim)) v      scores and shares [queries, keys], output [queries, value_dim]
 //
 // and the outputs of all heads are projected together to the width of the query. Keys may be masked: by causality,
 // where query i takes keys 0 to i alone; by a window, where |i - j| is below `sliding_window`; and by inputs of the

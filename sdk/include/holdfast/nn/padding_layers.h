@@ -38,9 +38,11 @@ struct Margins3D {
 };
 
 // Zeros before and after a sequence: [steps, channels] becomes [before + steps + after, channels].
+//
+//   ZeroPadding1D{{3, 0}}  // [100, 8] becomes [103, 8]; then no output of a Conv1D{16, 4} sees a later step
 class ZeroPadding1D final : public LayerOf<ZeroPadding1D> {
  public:
-  // Throws Error{invalid_argument} for a negative margin.
+  // Throws Error{invalid_argument} unless the margins are in [0, kMaximumExtent].
   explicit ZeroPadding1D(const Margins1D& padding = 1, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -57,7 +59,7 @@ class ZeroPadding1D final : public LayerOf<ZeroPadding1D> {
 // Zeros around a volume [depth, height, width, channels].
 class ZeroPadding3D final : public LayerOf<ZeroPadding3D> {
  public:
-  // Throws Error{invalid_argument} for a negative margin.
+  // Throws Error{invalid_argument} unless the margins are in [0, kMaximumExtent].
   explicit ZeroPadding3D(const Margins3D& padding = 1, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -71,10 +73,13 @@ class ZeroPadding3D final : public LayerOf<ZeroPadding3D> {
   Margins3D margins_;
 };
 
-// A sequence [steps, channels] without its margins, which must leave a step at least.
+// A sequence [steps, channels] without its margins, which must leave a step at least. Others are refused when the layer
+// is called.
+//
+//   Cropping1D{{0, 2}}  // [100, 8] becomes [98, 8]
 class Cropping1D final : public LayerOf<Cropping1D> {
  public:
-  // Throws Error{invalid_argument} for a negative margin.
+  // Throws Error{invalid_argument} unless the margins are in [0, kMaximumExtent].
   explicit Cropping1D(const Margins1D& cropping = 1, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -91,7 +96,7 @@ class Cropping1D final : public LayerOf<Cropping1D> {
 // A volume [depth, height, width, channels] without its margins, which must leave something of each axis.
 class Cropping3D final : public LayerOf<Cropping3D> {
  public:
-  // Throws Error{invalid_argument} for a negative margin.
+  // Throws Error{invalid_argument} unless the margins are in [0, kMaximumExtent].
   explicit Cropping3D(const Margins3D& cropping = 1, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);

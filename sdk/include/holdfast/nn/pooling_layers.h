@@ -25,10 +25,11 @@ namespace holdfast {
 
 class ConfigReader;
 
-// Without strides, windows do not overlap.
+// Without strides, windows do not overlap. A stride above the size of the window leaves elements out.
 template <class Extent>
 struct PoolingLayerOptions {
   std::optional<Extent> strides = {};  // default: the size of the window
+  // With same, windows at the ends of an axis reach beyond it. They look at the elements that are there.
   Padding padding = Padding::valid;
   std::string name = {};
 };
@@ -38,6 +39,8 @@ using AveragePooling1DOptions = PoolingLayerOptions<std::int64_t>;  // for Avera
 using AveragePooling3DOptions = PoolingLayerOptions<Extent3D>;      // for AveragePooling3D
 
 // The largest element of each window. The first of equal ones in row-major order gets the gradient.
+//
+//   MaxPooling1D{3, {.strides = 2, .padding = Padding::same}}  // [101, 8] becomes [51, 8]
 class MaxPooling1D final : public LayerOf<MaxPooling1D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
@@ -81,7 +84,10 @@ class MaxPooling3D final : public LayerOf<MaxPooling3D> {
   PoolingWindows windows_;
 };
 
-// The mean of the elements of each window. Padding counts neither as a value nor as an element.
+// The mean of the elements of each window. Padding counts neither as a value nor as an element. A moving mean keeps the
+// number of steps, and the windows at both ends have fewer elements:
+//
+//   AveragePooling1D{3, {.strides = 1, .padding = Padding::same}}  // [100, 8] stays [100, 8]
 class AveragePooling1D final : public LayerOf<AveragePooling1D> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.

@@ -16,7 +16,8 @@
 
 namespace holdfast::metrics {
 
-// losses::Poisson
+// losses::Poisson: the mean of y - t log(y + e), for outputs y that are rates, such as expected counts. An output below
+// -e makes it NaN, as in Keras.
 class Poisson final : public BuiltInMetric {
  public:
   explicit Poisson(const MetricOptions& options = {});
@@ -26,7 +27,8 @@ class Poisson final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Poisson>(*this); }
 };
 
-// losses::KLDivergence
+// losses::KLDivergence: the sum of t log(t / y) along the last axis, which has the probabilities of a distribution.
+// Both are clipped to [e, 1] first, so that a share of 0 is no NaN.
 class KLDivergence final : public BuiltInMetric {
  public:
   explicit KLDivergence(const MetricOptions& options = {});
@@ -57,7 +59,7 @@ class BinaryCrossentropy final : public BuiltInMetric {
   CrossentropyMetricOptions options_;
 };
 
-// The loss of this name (categorical_crossentropy.h).
+// The loss of this name (categorical_crossentropy.h). Targets are rows along the last axis, such as one-hot ones.
 class CategoricalCrossentropy final : public BuiltInMetric {
  public:
   // Throws Error{invalid_argument} for a smoothing out of range.
@@ -84,6 +86,7 @@ struct SparseCrossentropyMetricOptions {
 // adds 0; the loss of this name ends training with an error.
 class SparseCategoricalCrossentropy final : public BuiltInMetric {
  public:
+  // Throws as Perplexity does.
   explicit SparseCategoricalCrossentropy(const SparseCrossentropyMetricOptions& options = {});
 
   // What ValueMetric promises.
@@ -100,6 +103,7 @@ class SparseCategoricalCrossentropy final : public BuiltInMetric {
 // classes the model chooses. Give an ignore_class or weights of positions to leave some out, such as padding.
 class Perplexity final : public BuiltInMetric {
  public:
+  // Throws Error{invalid_argument} for an ignored class that is not from -2^24 to 2^24: targets are compared as f32.
   explicit Perplexity(const SparseCrossentropyMetricOptions& options = {});
 
   // What ValueMetric promises.

@@ -38,7 +38,7 @@ class RootMeanSquaredError final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<RootMeanSquaredError>(*this); }
 };
 
-// losses::MeanAbsolutePercentageError
+// losses::MeanAbsolutePercentageError: the mean of 100 |t - y| / max(|t|, 1e-7). A target of 0 gives a huge number.
 class MeanAbsolutePercentageError final : public BuiltInMetric {
  public:
   explicit MeanAbsolutePercentageError(const MetricOptions& options = {});
@@ -48,7 +48,7 @@ class MeanAbsolutePercentageError final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<MeanAbsolutePercentageError>(*this); }
 };
 
-// losses::MeanSquaredLogarithmicError
+// losses::MeanSquaredLogarithmicError: the mean of (log(1 + y) - log(1 + t))^2, where numbers below 1e-7 count as that.
 class MeanSquaredLogarithmicError final : public BuiltInMetric {
  public:
   explicit MeanSquaredLogarithmicError(const MetricOptions& options = {});
@@ -58,7 +58,8 @@ class MeanSquaredLogarithmicError final : public BuiltInMetric {
   std::unique_ptr<Metric> clone() const override { return std::make_unique<MeanSquaredLogarithmicError>(*this); }
 };
 
-// losses::LogCosh. The name is "logcosh", as in Keras.
+// losses::LogCosh: the mean of log(cosh(y - t)), which is about (y - t)^2 / 2 for small differences and |y - t| - log 2
+// for large ones. The name is "logcosh", as in Keras.
 class LogCoshError final : public BuiltInMetric {
  public:
   explicit LogCoshError(const MetricOptions& options = {});
@@ -96,6 +97,7 @@ struct CorrelationOptions {
 // of the elements of one sample, averaged over the samples; where y or t is constant along the axis, it is NaN.
 class PearsonCorrelation final : public BuiltInMetric {
  public:
+  // An axis that the outputs lack is refused when a Trainer is made.
   explicit PearsonCorrelation(const CorrelationOptions& options = {});
 
   // What ValueMetric promises.

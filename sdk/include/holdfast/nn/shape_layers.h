@@ -20,7 +20,8 @@ struct ShapeLayerOptions {
   std::string name = {};
 };
 
-// The same elements in row-major order; one extent may be -1 and is then computed.
+// The same elements in row-major order; one extent may be -1 and is then computed. The axis of samples is not among the
+// extents.
 //
 //   Reshape{{7, 7, -1}}  // [392] becomes [7, 7, 8]
 class Reshape final : public LayerOf<Reshape> {
@@ -58,7 +59,8 @@ class Permute final : public LayerOf<Permute> {
   std::vector<std::int64_t> order_;
 };
 
-// Repeats a row as the steps of a sequence: [features] becomes [count, features].
+// Repeats a row as the steps of a sequence: [features] becomes [count, features]. An input with other axes is refused
+// where the layer is called.
 //
 //   RepeatVector{4}  // [8] becomes [4, 8]
 class RepeatVector final : public LayerOf<RepeatVector> {
@@ -98,7 +100,7 @@ struct Margins2D {
 //   ZeroPadding2D{{1, 2}}  // [8, 8, 3] becomes [10, 12, 3]
 class ZeroPadding2D final : public LayerOf<ZeroPadding2D> {
  public:
-  // Throws Error{invalid_argument} for a negative margin.
+  // Throws Error{invalid_argument} unless the margins are in [0, kMaximumExtent].
   explicit ZeroPadding2D(const Margins2D& padding, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -117,7 +119,7 @@ class ZeroPadding2D final : public LayerOf<ZeroPadding2D> {
 //   Cropping2D{2}  // [28, 28, 1] becomes [24, 24, 1]
 class Cropping2D final : public LayerOf<Cropping2D> {
  public:
-  // Throws Error{invalid_argument} for a negative margin.
+  // Throws Error{invalid_argument} unless the margins are in [0, kMaximumExtent].
   explicit Cropping2D(const Margins2D& cropping, const ShapeLayerOptions& options = {});
   // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
@@ -146,7 +148,7 @@ struct UpSampling2DOptions {
 };
 
 // Enlarges an image [height, width, channels] by whole factors (keras.layers.UpSampling2D). With the interpolation
-// nearest, each row and column stands several times, next to each other:
+// nearest, each row and column stands several times, next to each other. Factors of 2 make [28, 28, 8] of [14, 14, 8]:
 //
 //   const Value large = UpSampling2D{2, {.interpolation = Interpolation::bilinear}}(x);
 class UpSampling2D final : public LayerOf<UpSampling2D> {
@@ -167,7 +169,7 @@ class UpSampling2D final : public LayerOf<UpSampling2D> {
 };
 
 // input * scale + offset, without weights. It may be the first layer, so that a program which uses the model need not
-// know how its inputs were scaled.
+// know how its inputs were scaled. Inputs of any type become f32, also those of an Input with DType::u8.
 //
 //   Rescaling{1.0F / 255}  // the bytes of a picture become numbers from 0 to 1
 class Rescaling final : public LayerOf<Rescaling> {

@@ -45,6 +45,8 @@ class SpatialDropoutLayer : public LayerOf<Self> {
 };
 
 // Takes sequences [steps, channels].
+//
+//   SpatialDropout1D{0.1F}  // each of 64 channels of [100, 64] stays or goes at all 100 steps
 class SpatialDropout1D final : public SpatialDropoutLayer<SpatialDropout1D> {
  public:
   static constexpr std::string_view kKind = "SpatialDropout1D";

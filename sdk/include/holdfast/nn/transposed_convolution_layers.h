@@ -28,14 +28,18 @@ class ConfigReader;
 // Options of the three layers below. `Extent` has a number for each spatial axis.
 template <class Extent>
 struct TransposedConvolutionLayerOptions {
+  // Positions of the output from one window to the next.
   Extent strides = 1;
   Padding padding = Padding::valid;
-  // Settles which of several sizes the output has: a convolution with strides has one output for several inputs.
+  // Settles which of several sizes the output has: a convolution with strides has one output for several inputs. Each
+  // number is from 0 to below the stride of its axis.
   std::optional<Extent> output_padding = {};
   Extent dilation_rate = 1;
   // Applied to the sums of products and bias.
   ActivationFunction activation = Activation::linear;
   bool use_bias = true;
+  // Where the weights begin; see initializer.h. As in Keras, the fans are the window times the filters and the window
+  // times the channels, in this order.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.
@@ -57,7 +61,9 @@ struct TransposedConvolutionSettings {
   std::vector<std::int64_t> output_padding = {};  // empty if it is not given
 };
 
-// [steps, channels] becomes [steps, filters]. Kernel [kernel size, filters, channels], bias [filters].
+// [steps, channels] becomes [steps of the output, filters]. Kernel [kernel size, filters, channels], bias [filters].
+//
+//   Conv1DTranspose{32, 4, {.strides = 2, .padding = Padding::same}}  // [50, 64] becomes [100, 32]
 class Conv1DTranspose final : public LayerOf<Conv1DTranspose> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
@@ -78,8 +84,10 @@ class Conv1DTranspose final : public LayerOf<Conv1DTranspose> {
   TransposedConvolutionSettings settings_;
 };
 
-// [height, width, channels] becomes [height, width, filters]. Kernel [kernel height, kernel width, filters, channels],
-// bias [filters].
+// [height, width, channels] becomes [height and width of the output, filters]. Kernel [kernel height, kernel width,
+// filters, channels], bias [filters].
+//
+//   Conv2DTranspose{16, 3, {.strides = 2}}  // [14, 14, 32] becomes [29, 29, 16]
 class Conv2DTranspose final : public LayerOf<Conv2DTranspose> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.
@@ -100,8 +108,10 @@ class Conv2DTranspose final : public LayerOf<Conv2DTranspose> {
   TransposedConvolutionSettings settings_;
 };
 
-// [depth, height, width, channels] becomes [depth, height, width, filters]. Kernel [kernel depth, kernel height, kernel
-// width, filters, channels], bias [filters].
+// [depth, height, width, channels] becomes [extents of the output, filters]. Kernel [kernel depth, kernel height,
+// kernel width, filters, channels], bias [filters].
+//
+//   Conv3DTranspose{8, 2, {.strides = 2}}  // [8, 8, 8, 16] becomes [16, 16, 16, 8]
 class Conv3DTranspose final : public LayerOf<Conv3DTranspose> {
  public:
   // Throws Error{invalid_argument} for a number out of [1, kMaximumExtent], and for causal padding.

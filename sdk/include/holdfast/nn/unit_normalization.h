@@ -4,7 +4,9 @@
 //
 //   output = input * min(1 / sqrt(sum of input^2), 1e12)
 //
-// so that a sample of zeros stays zero. The layer has no weights. Training and inference do the same.
+// so that a sample of zeros stays zero. The layer has no weights. Training and inference do the same. The sum of
+// products of two outputs is the cosine of the angle between their inputs. Over several axes, the norm is that of all
+// their elements.
 //
 //   const Value directions = UnitNormalization{}(embeddings);
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Each position of a sequence or a volume several times, next to each other (Keras: nearest). UpSampling2D, for images,
-// is in shape_layers.h.
+// is in shape_layers.h. The layers have no weights. The gradient of a position is the sum of those of its copies.
 //
 //   Sequential model{Input{8, 4}, UpSampling1D{2}};                    // [16, 4]
 //   Sequential volume{Input{4, 8, 8, 1}, UpSampling3D{{1, 2, 2}}};     // [4, 16, 16, 1]
@@ -13,7 +13,8 @@
 
 namespace holdfast {
 
-// How often each position of a volume is repeated along its axes. A single number stands for all.
+// How often each position of a volume is repeated along its axes. A single number stands for all. The axis of channels
+// stays as it is.
 struct Factors3D {
   // The same number for all axes.
   Factors3D(std::int64_t all) : Factors3D(all, all, all) {}  // NOLINT(google-explicit-constructor): UpSampling3D{2}
@@ -26,7 +27,7 @@ struct Factors3D {
   std::int64_t width;   // of the third axis
 };
 
-// [steps, channels] becomes [steps * size, channels].
+// [steps, channels] becomes [steps * size, channels]: steps a, b become a, a, b, b with a size of 2.
 class UpSampling1D final : public LayerOf<UpSampling1D> {
  public:
   // Throws Error{invalid_argument} unless the factor is in [1, kMaximumExtent].

@@ -1,13 +1,11 @@
 #pragma once
 
-// The precision in which layers multiply matrices; convolutions are such products too. Everything else
-// is f32 in each case: stored weights, activations, gradients and optimizer slots, and the sums of
-// products. So savepoints do not depend on it, and a model may be trained in one precision and used in
-// another.
+// The precision in which layers multiply matrices; convolutions are such products too. Everything else is f32 in each
+// case: stored weights, activations, gradients and optimizer slots, and the sums of products. So savepoints do not
+// depend on it, and a model may be trained in one precision and used in another.
 //
-// The bits of a run depend on it. A run records its precision with its arithmetic and refuses to resume
-// in another one, unless SuperviseOptions::accept_other_arithmetic is set. Within one precision results
-// are reproducible to the bit.
+// The bits of a run depend on it. A run records its precision with its arithmetic and refuses to resume in another one,
+// unless SuperviseOptions::accept_other_arithmetic is set. Within one precision results are reproducible to the bit.
 //
 // CPUs compute in f32, and in bf16 if they have instructions for it (avx512_bf16, or amx_bf16 with its tiles). Another
 // precision is refused before a run begins: Error{invalid_argument} for tf32, Error{unavailable} for bf16 on a CPU

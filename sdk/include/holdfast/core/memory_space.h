@@ -20,8 +20,7 @@
 
 namespace holdfast {
 
-// The values that some arrays had at one moment, on their way to the host. The arrays may change
-// meanwhile:
+// The values that some arrays had at one moment, on their way to the host. The arrays may change meanwhile:
 //
 //   const auto held = memory.hold(arrays);
 //   held->digest();              waits; may also come after finish_copy()
@@ -38,13 +37,11 @@ class HeldArrays {
   // The digest() of the bytes of all arrays, concatenated.
   virtual Digest digest() = 0;
 
-  // `to` has one span for each array, of the same size. The spans must stay in place until
-  // finish_copy() or the end of this object. If the memory space had no room to hold the values, this
-  // call blocks until they have arrived.
+  // `to` has one span for each array, of the same size. The spans must stay in place until finish_copy() or the end of
+  // this object. If the memory space had no room to hold the values, this call blocks until they have arrived.
   virtual void begin_copy(std::span<const std::span<float>> to) = 0;
-  // Blocks until the copy is complete. Throws what went wrong on the device, and
-  // Error{deadline_exceeded} if it takes longer than the time limit of the memory space plus the time
-  // that so many bytes may need.
+  // Blocks until the copy is complete. Throws what went wrong on the device, and Error{deadline_exceeded} if it takes
+  // longer than the time limit of the memory space plus the time that so many bytes may need.
   virtual void finish_copy() = 0;
 
   // Why begin_copy() has to block, as a sentence; empty if it does not.
@@ -57,8 +54,7 @@ class HeldArrays {
 //   ...                          earlier work in the memory space goes on meanwhile
 //   feed->take();                work that is queued from here on sees these rows
 //
-// At most two transfers may be begun and not yet taken. The memory space and the array must outlive the
-// feed.
+// At most two transfers may be begun and not yet taken. The memory space and the array must outlive the feed.
 class RowFeed {
  public:
   virtual ~RowFeed() = default;
@@ -106,8 +102,7 @@ class MemorySpace {
   // at a time: this call waits for the copy of the one before.
   virtual std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) = 0;
 
-  // A feed of rows of `from`, a host array that is pinned. Null if it is not pinned, or if
-  // copy_from_host() is as fast.
+  // A feed of rows of `from`, a host array that is pinned. Null if it is not pinned, or if copy_from_host() is as fast.
   virtual std::unique_ptr<RowFeed> feed(std::span<const float> from, std::size_t row_floats) = 0;
 
   // Blocks until all work that was asked for is done.
@@ -122,8 +117,7 @@ class MemorySpace {
   virtual void unpin(std::span<std::byte> memory) = 0;
 
  protected:
-  // The length of a row for gather(), in floats; 0 if there are no rows. Asserts that `from` has every
-  // row.
+  // The length of a row for gather(), in floats; 0 if there are no rows. Asserts that `from` has every row.
   static std::size_t gathered_row_floats(std::span<const float> from, std::span<const std::int64_t> rows,
                                          std::span<const float> to);
 };

@@ -24,7 +24,8 @@
 
 namespace holdfast {
 
-// One array of a sample.
+// One array of a sample. Data sets and models describe their inputs and targets with lists of these, and are compared
+// by them.
 struct ArraySpec {
   std::string name;          // empty: known by its position alone
   Shape shape;               // of one sample
@@ -54,12 +55,16 @@ constexpr DType dtype_of() {
   if constexpr (std::same_as<T, bool>) return DType::boolean;
 }
 
-// Whether samples may have this type: f32, bf16, i32, i64, u8, u16 or boolean.
+// Whether samples may have this type: f32, bf16, i32, i64, u8, u16 or boolean. Files may hold others; they are
+// converted before they are samples.
 bool is_sample_type(DType dtype);
 
+// Where each array lies in the row of a sample: in the order that was given, each from a word of its own on. Immutable,
+// so any thread may use it.
 class RowLayout {
  public:
-  // Throws Error{invalid_argument} for a type that samples cannot have, and for a name that two arrays have.
+  // Throws Error{invalid_argument} for a type that samples cannot have, and for a name that two arrays have. Any number
+  // of arrays may have no name.
   explicit RowLayout(std::vector<ArraySpec> arrays);
 
   std::span<const ArraySpec> arrays() const { return arrays_; }  // in the order in which they lie in a row
@@ -81,7 +86,8 @@ class RowLayout {
   std::size_t words_ = 0;
 };
 
-// A view of one row. The caller owns the words and the layout.
+// A view of one row. The caller owns the words and the layout, and both must outlive the view and the spans that it
+// gives out.
 class ArrayRow {
  public:
   // Asserts that there are layout.words() words.
@@ -90,7 +96,8 @@ class ArrayRow {
   const RowLayout& layout() const { return *layout_; }  // must outlive the row
   std::span<float> words() const { return words_; }     // all of the row
 
-  // The elements of one array, row-major. Throws Error{invalid_argument} if they have another type.
+  // The elements of one array, row-major. Throws Error{invalid_argument} if they have another type: the bits of one
+  // type are numbers of each other one, so nothing later would notice. It also throws for an array that is not there.
   template <ElementType T>
   std::span<T> elements(std::size_t array) const {
     const std::span<std::byte> found = typed_bytes(array, dtype_of<T>());
@@ -100,7 +107,7 @@ class ArrayRow {
   std::span<T> elements(std::string_view name) const {
     return elements<T>(layout_->index_of(name));
   }
-  // The elements of one array as bytes, whatever their type.
+  // The elements of one array as bytes, whatever their type. Asserts that the array exists.
   std::span<std::byte> bytes(std::size_t array) const;
 
  private:

@@ -21,13 +21,15 @@
 
 namespace holdfast {
 
+// An array of any number of axes. Large ones ask the system for huge pages, since samples are read in random order.
 class Tensor {
  public:
   // An array without elements.
   Tensor() : Tensor(Shape{0}) {}
   // All elements are zero.
   explicit Tensor(Shape shape);
-  // Throws Error{invalid_argument} unless `values` has one value for each element of the shape.
+  // Takes over the values, without a copy if they are moved here. Throws Error{invalid_argument} unless `values` has
+  // one value for each element of the shape.
   Tensor(Shape shape, std::vector<float> values);
   // Elements of another type, all zero. Throws Error{invalid_argument} for a type that samples cannot have
   // (is_sample_type()).
@@ -60,11 +62,13 @@ class Tensor {
   std::span<const T> elements() const& {
     return const_cast<Tensor&>(*this).elements<T>();
   }
-  // The same as bytes, whatever the type.
+  // The same as bytes, whatever the type: for bf16, which has no type in C++, this is the only way to the elements.
+  // Valid as long as the tensor.
   std::span<const std::byte> bytes() const&;
   std::span<std::byte> bytes() &;
 
-  // The elements of one entry along the first axis of an f32 tensor. Asserts that the entry exists.
+  // The elements of one entry along the first axis of an f32 tensor, as a view or, of a temporary, as a copy. Asserts
+  // that the entry exists. Throws Error{invalid_argument} if the type is not f32.
   std::span<float> sample(std::int64_t index) &;
   std::span<const float> sample(std::int64_t index) const&;
   std::vector<float> sample(std::int64_t index) &&;

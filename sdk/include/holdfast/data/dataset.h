@@ -1,16 +1,15 @@
 #pragma once
 
-// Samples for training, and the stages that they pass through. Every stage has random access: the
-// sample at a position of an epoch, and the numbers that map() functions draw for it, are a pure
-// function of (seed, epoch, position). A run therefore resumes at any position, and each replica loads
-// only the samples of its own shards.
+// Samples for training, and the stages that they pass through. Every stage has random access: the sample at a position
+// of an epoch, and the numbers that map() functions draw for it, are a pure function of (seed, epoch, position). A run
+// therefore resumes at any position, and each replica loads only the samples of its own shards.
 //
 //   Dataset train = read_idx(images, labels).shuffle().map(shift_a_little, "shift").batch(256).prefetch(2);
 //   trainer.fit(train, {.epochs = 5});
 //
-// A Dataset is a handle on immutable stages: cheap to copy and safe to use from several threads. It
-// holds no cursor and reads nothing ahead by itself. Each function below that returns a Dataset leaves
-// this one as it is.
+// A Dataset is a handle on immutable stages: cheap to copy and safe to use from several threads. It holds no cursor and
+// reads nothing ahead by itself. Each function below that returns a Dataset leaves this one as it is. Stages that
+// keep a choice or an order of samples throw Error{unsupported} for more than 2^32 - 1 of them.
 
 #include <concepts>
 #include <cstdint>
@@ -147,10 +146,9 @@ struct BucketOptions {
 // How Dataset::split() draws.
 struct SplitOptions {
   std::uint64_t seed = 0;  // another seed draws other parts; independent of the seed of the run
-  // Give each class the same share of both parts, and at least one sample in each. Samples with equal
-  // targets form a class, so class numbers and one-hot rows both work. This reads the targets of all
-  // samples once, in epoch 0. If a map() before changes samples in place, it calls the function of that
-  // map for each sample.
+  // Give each class the same share of both parts, and at least one sample in each. Samples with equal targets form a
+  // class, so class numbers and one-hot rows both work. This reads the targets of all samples once, in epoch 0. If a
+  // map() before changes samples in place, it calls the function of that map for each sample.
   bool by_label = false;
 };
 
@@ -190,9 +188,8 @@ class Dataset {
   // the Random belong to (seed, epoch, position, this stage). The position is counted at this stage, so
   // before a shuffle it is the number of the sample.
   //
-  // A function must depend on nothing else; otherwise a resumed run differs in its bits. description()
-  // cannot contain its code, so change `name` whenever the function changes. Throws
-  // Error{invalid_argument} for an empty function.
+  // A function must depend on nothing else; otherwise a resumed run differs in its bits. description() cannot contain
+  // its code, so change `name` whenever the function changes. Throws Error{invalid_argument} for an empty function.
   Dataset map(MapFunction function, std::string name = "", MapOptions options = {}) const;
   Dataset map(Shape new_feature_shape, FeatureFunction function, std::string name = "", MapOptions options = {}) const;
   // For samples of any arrays. The functions of the two above get rows, so they are for samples of one f32
@@ -245,18 +242,16 @@ class Dataset {
   Dataset cache() const;
   Dataset cache(const std::string& path, CacheOptions options = {}) const;
 
-  // Gives each epoch an order of its own, in which all permutations are equally likely (Fisher and
-  // Yates). With a window, each run of `window` samples is shuffled within itself, which keeps reads of
-  // a large source close together; a window of size() or more shuffles everything. Keeps the last two
-  // orders, 4 bytes per sample of the window. Throws Error{invalid_argument} unless 0 < window, and
-  // Error{unsupported} for windows of more than 2^32 - 1 samples.
+  // Gives each epoch an order of its own, in which all permutations are equally likely (Fisher and Yates). With a
+  // window, each run of `window` samples is shuffled within itself, which keeps reads of a large source close together;
+  // a window of size() or more shuffles everything. Keeps the last two orders, 4 bytes per sample of the window. Throws
+  // Error{invalid_argument} unless 0 < window.
   Dataset shuffle() const;
   Dataset shuffle(std::int64_t window) const;
 
-  // take() keeps the first `count` samples of each epoch, skip() all others. If an epoch has fewer,
-  // take() keeps all of them and skip() none. After shuffle() these are other samples in each epoch. To
-  // keep samples apart for validation, use split(), or take() and skip() before shuffle(). Both throw
-  // Error{invalid_argument} for a negative count.
+  // take() keeps the first `count` samples of each epoch, skip() all others. If an epoch has fewer, take() keeps all of
+  // them and skip() none. After shuffle() these are other samples in each epoch. To keep samples apart for validation,
+  // use split(), or take() and skip() before shuffle(). Both throw Error{invalid_argument} for a negative count.
   Dataset take(std::int64_t count) const;
   // All samples but the first `count` of each epoch.
   Dataset skip(std::int64_t count) const;
@@ -268,8 +263,7 @@ class Dataset {
   // It is called once for each sample, as it is in epoch 0 with seed 0, before this returns; the positions that it
   // keeps are kept in all epochs and take 4 bytes each. The description has a digest of them. Throws
   // Error{invalid_argument} for an empty function, if no sample is kept, and after shuffle(), where samples have no
-  // fixed position. Throws Error{unsupported} for more than 2^32 - 1 samples. For an index it throws what
-  // cache("FILE") does.
+  // fixed position. For an index it throws what cache("FILE") does.
   Dataset filter(const FilterFunction& function, std::string name = "") const;
   // With an index: .filter(f, {.name = "digits to 4", .index = "digits_to_4.index"}).
   Dataset filter(const FilterFunction& function, FilterOptions options) const;
@@ -286,9 +280,9 @@ class Dataset {
   // evaluate() write the number and the first reasons to the log, the journal and results.json.
   //
   // Throws Error{invalid_argument} without at_most, if more samples are bad, if none is left, and after shuffle() or
-  // bucketed(); Error{unsupported} for more than 2^32 - 1 samples; Error{incompatible} for an index of other data, and
-  // Error{invalid_file} for one that is damaged, which is left as it is: remove it. An index is not looked at again
-  // when the content of files changes and the description() of the data does not.
+  // bucketed(); Error{incompatible} for an index of other data, and Error{invalid_file} for one that is damaged, which
+  // is left as it is: remove it. An index is not looked at again when the content of files changes and the
+  // description() of the data does not.
   Dataset skip_bad(const SkipBadOptions& options) const;
   // What all skip_bad() stages of this data set left out, in their order, and CsvOptions::skip_ragged.
   SkippedSamples skipped_samples() const;
@@ -325,8 +319,7 @@ class Dataset {
   //
   // Lengths are found before this returns, in epoch 0 with seed 0, as filter() does; that takes 4 bytes a sample, and
   // the last two orders 4 each. The description has a digest of the buckets. Throws Error{invalid_argument} for bounds
-  // that do not rise, without them, without lengths, and after shuffle() or bucketed(). Throws Error{unsupported} for
-  // more than 2^32 - 1 samples.
+  // that do not rise, without them, without lengths, and after shuffle() or bucketed().
   Dataset bucketed(std::int64_t batch, BucketOptions options) const;
 
   // The samples of several data sets as those of one. Each draws by seeds of its own. Data sets that shuffle before
@@ -356,9 +349,8 @@ class Dataset {
   // bytes per sample. Split a part again to get a third one for testing.
   //
   // Throws Error{invalid_argument} unless the fraction lies between 0 and 1, or the count between 1 and
-  // size() - 1. It also throws if a part would have no sample (by label: no sample of a class), if a
-  // target is NaN (by label), and after shuffle() or repeat(), where one sample would come into both
-  // parts. Throws Error{unsupported} for more than 2^32 - 1 samples.
+  // size() - 1. It also throws if a part would have no sample (by label: no sample of a class), if a target is NaN (by
+  // label), and after shuffle() or repeat(), where one sample would come into both parts.
   template <std::floating_point Fraction>
   DatasetSplit split(Fraction for_validation, SplitOptions options = {}) const;
   template <std::integral Count>

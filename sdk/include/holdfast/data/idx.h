@@ -1,8 +1,7 @@
 #pragma once
 
-// Readers for IDX, the format of the MNIST files (yann.lecun.com/exdb/mnist, "The IDX file format"),
-// plain or compressed by gzip. The content decides which, not the name. Only unsigned bytes (type 0x08)
-// are read.
+// Readers for IDX, the format of the MNIST files (yann.lecun.com/exdb/mnist, "The IDX file format"), plain or
+// compressed by gzip. The content decides which, not the name. Only unsigned bytes (type 0x08) are read.
 //
 //   Dataset train = read_idx("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
 //
@@ -30,10 +29,9 @@ struct IdxTensorOptions {
   std::int64_t max_bytes = std::int64_t{2} << 30;  // of the elements, after decompression; each becomes 4 bytes
 };
 
-// A data set of images [n, rows, columns] with features [rows, columns, 1], and labels [n] as scalar
-// targets. The images stay bytes in memory. Also throws Error{invalid_file} if the two files hold
-// different numbers of samples, and Error{invalid_argument} for a scale that is not finite and a limit
-// below 1.
+// A data set of images [n, rows, columns] with features [rows, columns, 1], and labels [n] as scalar targets. The
+// images stay bytes in memory. Also throws Error{invalid_file} if the two files hold different numbers of samples, and
+// Error{invalid_argument} for a scale that is not finite and a limit below 1.
 Dataset read_idx(const std::string& images_path, const std::string& labels_path, IdxOptions options = {});
 
 // The content of one file with any number of axes; elements range from 0 to 255.

@@ -1,7 +1,11 @@
 #pragma once
 
 // What a program chose to leave out of its data, for logs and reports: samples that cannot be loaded
-// (Dataset::skip_bad()), and lines of a table (CsvOptions::skip_ragged).
+// (Dataset::skip_bad()), and lines of a table (CsvOptions::skip_ragged). A run records it with the results of each call
+// (run_results.h), and `holdfast report` has a sentence about it:
+//
+//   const SkippedSamples skipped = data.skipped_samples();
+//   if (skipped.count > 0) std::printf("%s\n", skipped.first.front().c_str());
 
 #include <cstddef>
 #include <cstdint>

@@ -6,6 +6,9 @@
 // minute within an epoch.
 //
 //   trainer.fit(data, {.epochs = 5, .callbacks = {ProgressLine{}}});
+//
+// Speed is measured from the end of the first step of a process or an epoch, since that step pays for memory
+// and kernels. A line that cannot be written is lost.
 
 #include <chrono>
 #include <cstdint>

@@ -10,18 +10,16 @@
 //     }
 //   };
 //
-// Every rank makes the same calls at the same steps with the same logs, so a callback decides the same
-// everywhere. Effects outside the process (files, network) belong on the primary rank alone. What a
-// callback must remember across a failure it returns from state(): every savepoint holds it, and
-// restore() gives it back before the first call after a restart. An exception from a callback ends the
-// training function. A callback may block, as an upload does, for as long as
-// RecoveryOptions::callback_timeout allows (10 minutes by default); the other replicas wait.
+// Every rank makes the same calls at the same steps with the same logs, so a callback decides the same everywhere.
+// Effects outside the process (files, network) belong on the primary rank alone. What a callback must remember across a
+// failure it returns from state(): every savepoint holds it, and restore() gives it back before the first call after a
+// restart. An exception from a callback ends the training function. A callback may block, as an upload does, for as
+// long as RecoveryOptions::callback_timeout allows (10 minutes by default); the other replicas wait.
 //
-// After a failure, calls repeat. Training continues from the newest state (of a survivor, a snapshot in
-// memory or a savepoint), perhaps with another primary rank, and the calls since that state are made
-// again with the same steps and logs. State is restored, but effects outside are not undone: write them
-// under their epoch or step, so that a repeated call replaces them. A callback that only appends gets
-// rows twice.
+// After a failure, calls repeat. Training continues from the newest state (of a survivor, a snapshot in memory or a
+// savepoint), perhaps with another primary rank, and the calls since that state are made again with the same steps and
+// logs. State is restored, but effects outside are not undone: write them under their epoch or step, so that a repeated
+// call replaces them. A callback that only appends gets rows twice.
 
 #include <concepts>
 #include <cstdint>
@@ -56,7 +54,8 @@ struct WeightArray {
   std::vector<float> values;  // shape.element_count() of them, row-major
 };
 
-// What a callback may see and ask for. Valid only during the call.
+// What a callback may see and ask for. Valid only during the call. Ask for changes, savepoints and ends on every rank
+// alike, except where a function says otherwise.
 class TrainingContext {
  public:
   virtual ~TrainingContext() = default;
@@ -70,23 +69,20 @@ class TrainingContext {
   virtual bool writes_savepoints() const { return is_primary(); }
   // Where the run keeps its savepoints and its journal; empty if training is not supervised.
   virtual std::string run_directory() const = 0;
-  // False while a program is debugged (SuperviseOptions::alone): files of the run then stay as they
-  // are.
+  // False while a program is debugged (SuperviseOptions::alone): files of the run then stay as they are.
   virtual bool writes_files() const { return true; }
   // Further folders that receive the savepoints of the run.
   virtual std::vector<std::string> savepoint_copies() const { return {}; }
   // This replica's share of the cores of the host, for work on savepoints; 0: all cores of the process.
   virtual int saving_threads() const { return 0; }
-  // The file system through which savepoints are written, read and deleted. It lives as long as the
-  // Replica.
+  // The file system through which savepoints are written, read and deleted. It lives as long as the Replica.
   virtual FileSystem& file_system() const { return posix_file_system(); }
 
   // The number of this fit() among all calls of its Trainer, from 0 (run_results.h).
   virtual std::int64_t call() const { return 0; }
   // The number of that Trainer among those of the run, from 0.
   virtual int trainer() const { return 0; }
-  // Where training is. In on_step_end() and on_epoch_end() the step and the batch that just ended are
-  // counted as done.
+  // Where training is. In on_step_end() and on_epoch_end() the step and the batch that just ended are counted as done.
   virtual std::int64_t step() const = 0;               // updates applied since the start of the run
   virtual std::int64_t epoch() const = 0;              // from 0
   virtual std::int64_t epochs() const = 0;             // that fit() was asked for
@@ -111,11 +107,10 @@ class TrainingContext {
 
   // The learning rate of the next step; empty if the optimizer has none that callbacks may change.
   virtual std::optional<float> learning_rate() const { return std::nullopt; }
-  // Sets it for all later steps, also of later calls of fit(), until it is set again. It is part of the
-  // training state and survives every failure; the optimizer's configuration stays as it is. Call it on
-  // every rank alike. Throws Error{invalid_argument} for a rate that is negative or not finite, and for
-  // an optimizer whose rate follows a schedule; Error{unsupported} for one without a rate, or for a
-  // Trainable that takes none.
+  // Sets it for all later steps, also of later calls of fit(), until it is set again. It is part of the training state
+  // and survives every failure; the optimizer's configuration stays as it is. Throws Error{invalid_argument} for a rate
+  // that is negative or not finite, and for an optimizer whose rate follows a schedule; Error{unsupported} for one
+  // without a rate, or for a Trainable that takes none.
   virtual void set_learning_rate(float rate);
 
   // The present parameters and buffers, copied to the host: for records of them. Empty without a model.
@@ -129,14 +124,14 @@ class TrainingContext {
   // Empty if nothing was recorded.
   virtual std::vector<ProfileSpan> end_profile() { return {}; }
 
-  // Keeps a copy of the present parameters and buffers in the training state, in place of the one before.
-  // It survives every failure, and every savepoint of this fit() holds it. Call it on every rank alike,
-  // in on_epoch_end() of a callback whose keeps_weights() is true. Throws Error{unsupported} elsewhere.
+  // Keeps a copy of the present parameters and buffers in the training state, in place of the one before. It survives
+  // every failure, and every savepoint of this fit() holds it. For on_epoch_end() of a callback whose keeps_weights()
+  // is true. Throws Error{unsupported} elsewhere.
   virtual void keep_weights();
   // The epoch of the copy; empty before the first keep_weights() of this fit().
   virtual std::optional<std::int64_t> kept_epoch() const { return std::nullopt; }
-  // Makes the copy the weights that fit() ends with. Call it in on_fit_end(), on every rank alike. The last
-  // savepoint of fit() has these weights, and the metrics of their epoch. Without a copy it does nothing.
+  // Makes the copy the weights that fit() ends with. For on_fit_end(). The last savepoint of fit() has these weights,
+  // and the metrics of their epoch. Without a copy it does nothing.
   virtual void restore_kept_weights();
 
   // Makes fit() return after the calls of the current epoch or step. From on_epoch_begin() or
@@ -146,9 +141,8 @@ class TrainingContext {
   // as a time: any rank may call it alone.
   virtual void ask_to_stop_training();
 
-  // Writes a savepoint of the state that the next step begins with, in the background, on the primary
-  // rank alone. Call it on every rank alike, as with everything that a callback does. If several calls
-  // name one path, the last one counts.
+  // Writes a savepoint of the state that the next step begins with, in the background, where writes_savepoints() is
+  // true. If several calls name one path, the last one counts.
   //
   // Callback::on_savepoint() and the journal of the run report the outcome. If the storage fails (disk
   // full, input or output error, damage found on reading back), training continues with the existing
@@ -167,8 +161,7 @@ class Callback {
  public:
   virtual ~Callback() = default;
 
-  // Names the state of this callback in savepoints. Two callbacks of one fit() must have different
-  // names.
+  // Names the state of this callback in savepoints. Two callbacks of one fit() must have different names.
   virtual std::string name() const = 0;
   // Names that this callback needs in the logs of an epoch. fit() throws Error{invalid_argument} before
   // its first step if it will not log one of them.
@@ -206,11 +199,10 @@ class Callback {
   // on_fit_end() did and what a fit() with more epochs from the start would not have done.
   virtual void on_fit_extended(std::int64_t /*step*/, std::int64_t /*epoch*/, const Logs& /*logs*/) {}
 
-  // Called for each savepoint that a callback asked for, and for the last one that fit() makes by
-  // itself if no callback did. It runs on the primary rank alone, on the thread of fit(), so it needs
-  // no locks. It comes after the other calls of the next step that ends, before fit() returns, and
-  // before a failed write or a stop ends it. Its moment depends on the disk, so what it learns must not
-  // enter state() or anything that a later step depends on.
+  // Called for each savepoint that a callback asked for, and for the last one that fit() makes by itself if no callback
+  // did. It runs on the primary rank alone, on the thread of fit(), so it needs no locks. It comes after the other
+  // calls of the next step that ends, before fit() returns, and before a failed write or a stop ends it. Its moment
+  // depends on the disk, so what it learns must not enter state() or anything that a later step depends on.
   virtual void on_savepoint(const SavepointEvent&) {}
 };
 

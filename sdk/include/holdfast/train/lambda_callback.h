@@ -50,10 +50,14 @@ class LambdaFunction {
   std::function<void(CallbackState&, Arguments...)> function_;
 };
 
-// All functions may be left out. They are called as those of Callback, on every rank.
+// All functions may be left out. They are called as those of Callback, on every rank, and after a failure again for the
+// steps since the last state. An exception of one ends fit().
 struct LambdaCallbackOptions {
-  std::string name = "lambda";  // differs from those of the other callbacks of a fit()
-  // What functions that take a state begin with, and change.
+  // Names the state in savepoints, so it differs from those of the other callbacks of a fit(). Two lambdas of one fit()
+  // need names.
+  std::string name = "lambda";
+  // What functions that take a state begin with, and change. Values are numbers, texts or lists of numbers
+  // (CallbackValue), and keep their bits in a savepoint.
   CallbackState state{};
 
   LambdaFunction<TrainingContext&> on_fit_begin{};               // see Callback::on_fit_begin()
@@ -72,7 +76,8 @@ class LambdaCallback final : public Callback {
   std::string name() const override { return options_.name; }
   CallbackState state() const override { return state_; }
   void restore(const CallbackState& state) override { state_ = state; }
-  // The state of each fit() begins as the options say.
+  // The state of each fit() begins as the options say. After a failure restore() is called in place of this, so the
+  // state goes on.
   void on_fit_begin(TrainingContext& context) override;
   void on_epoch_begin(TrainingContext& context) override;
   void on_step_begin(TrainingContext& context) override;

@@ -7,7 +7,8 @@
 //                      .callbacks = {ReduceLROnPlateau{{.monitor = "val_loss", .factor = 0.5, .patience = 3}}}});
 //
 // The rate, the best value and the counts are part of the training state and survive a restart. The
-// optimizer needs a learning rate that is a number, and no schedule.
+// optimizer needs a learning rate that is a number, and no schedule. Epochs that are not validated
+// (FitOptions::validation_every) do not count where the mean is one of validation data. Counts are those of Keras.
 
 #include <cstdint>
 #include <string>

@@ -10,9 +10,8 @@ namespace holdfast {
 // With either choice all replicas hold the same bits, and a failure costs only a pause. The choices
 // differ in what those bits depend on.
 enum class Reduction {
-  // One fixed tree over the shards. The bits depend only on the options of the run: 1, 2, 3 or 4
-  // replicas give the same bits, and so does a run that lost replicas, shrank, grew, or was resumed
-  // with another number of replicas.
+  // One fixed tree over the shards. The bits depend only on the options of the run: 1, 2, 3 or 4 replicas give the same
+  // bits, and so does a run that lost replicas, shrank, grew, or was resumed with another number of replicas.
   shard_order,
   // On GPUs, the order of NCCL (ncclAllReduce). The bits depend on the number of replicas, on the
   // assignment of shards to them, on their GPUs and on the version of NCCL. A replacement keeps the

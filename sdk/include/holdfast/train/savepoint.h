@@ -2,6 +2,10 @@
 
 // How a callback asks for a savepoint, and what it learns about the outcome. Savepoints are written in
 // the background. At most two are under way: one that is being written and one that waits for it.
+//
+//   context.save(context.run_directory() + "/best.h5", {.weights_only = true, .weights = Weights::averaged});
+//
+// Each that is under way holds a copy of the state in the memory of the primary rank's host.
 
 #include <cstdint>
 #include <functional>

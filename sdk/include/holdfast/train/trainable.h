@@ -79,12 +79,10 @@ struct ShardBatch {
   std::function<void(std::string_view part)> begin_part{};
 };
 
-// Where a shard writes its gradients. They are then added over all shards of the batch, in one fixed
-// order.
+// Where a shard writes its gradients. They are then added over all shards of the batch, in one fixed order.
 class GradientSink {
  public:
-  // What Holdfast asks for in this call. A Trainable may ignore all of it except on_ready, which
-  // ready() calls.
+  // What Holdfast asks for in this call. A Trainable may ignore all of it except on_ready, which ready() calls.
   struct Options {
     // Holdfast would check whether all gradients are finite; set_finite() spares that check.
     bool asks_if_finite = false;
@@ -115,8 +113,7 @@ class GradientSink {
   // For a shard that calls ready() range by range: the least number of floats for one call.
   std::size_t least_floats() const { return options_.least_floats; }
 
-  // True if set_finite() would spare Holdfast a pass over all gradients. Calling set_finite() is
-  // optional.
+  // True if set_finite() would spare Holdfast a pass over all gradients. Calling set_finite() is optional.
   bool asks_if_finite() const { return options_.asks_if_finite; }
   // Whether all gradients that were written are finite.
   void set_finite(bool is_finite) { is_finite_ = is_finite; }
@@ -166,11 +163,10 @@ class Trainable {
  public:
   virtual ~Trainable() = default;
 
-  // What the bits of training depend on, as JSON objects whose text is always the same: graph() is the
-  // model alone, from which a savepoint can be turned into a model again; configuration() is everything
-  // else (optimizer, loss, ...).
+  // What the bits of training depend on, as two JSON objects whose texts are always the same. This is the model alone,
+  // from which a savepoint can be turned into a model again.
   virtual std::string graph() const = 0;
-  // Everything else: optimizer, loss, metrics. JSON, whose text is always the same.
+  // Everything else: optimizer, loss, metrics.
   virtual std::string configuration() const = 0;
   // What the bits depend on besides the options of the run: libraries and instruction set.
   virtual std::string arithmetic() const = 0;
@@ -210,9 +206,8 @@ class Trainable {
   // write into the memory of the host is there when they return.
   virtual MemorySpace& memory() { return host_memory(); }
 
-  // Whether the functions below take samples that lie in memory(), if that is not the memory of the
-  // host. If false, samples always arrive in the memory of the host, even those of a data set that is
-  // kept on the device.
+  // Whether the functions below take samples that lie in memory(), if that is not the memory of the host. If false,
+  // samples always arrive in the memory of the host, even those of a data set that is kept on the device.
   virtual bool reads_samples_on_device() const { return false; }
 
   // Sets the state of step 0, a function of the seed.
@@ -233,8 +228,7 @@ class Trainable {
   virtual std::vector<double> results(std::span<const double> sums, double weight) const;
   // The same for sums with divisors of their own, added over the same steps. The default divides by the first.
   virtual std::vector<double> results_by_divisors(std::span<const double> sums, std::span<const double> divisors) const;
-  // Floats that each shard writes: the gradients, then everything else that is summed over shards
-  // (batch statistics).
+  // Floats that each shard writes: the gradients, then everything else that is summed over shards (batch statistics).
   virtual std::size_t gradient_count() const = 0;
   // The most that gradient_count() becomes during a run. Only lay_out() changes it, so the default is gradient_count().
   virtual std::size_t most_gradients() const { return gradient_count(); }

@@ -20,9 +20,8 @@
 // without computing, and the run goes on in the newest Trainer. Earlier ones get no more calls or epochs then
 // (Error{incompatible}).
 //
-// A call that throws ends a supervised run, or this start of it: let the exception leave the training
-// function. With Replica::alone() the program may go on: the weights stay as after the last step, and
-// further calls begin with them.
+// A call that throws ends a supervised run, or this start of it: let the exception leave the training function. With
+// Replica::alone() the program may go on: the weights stay as after the last step, and further calls begin with them.
 //
 // The first call of any function joins the other replicas. A spare waits there: it has done what the
 // program does before (reading data, building the model) and, for fit() or evaluate(), has tried the
@@ -67,9 +66,8 @@ enum class WhenNotFinite {
 // replica that is wrong, and that replica is replaced. This changes no bit of the run. A single replica
 // compares with itself and finds only errors that do not repeat.
 struct GradientChecks {
-  // Steps from one check to the next; 0: never. A step with a check takes up to twice as long, and
-  // samples of other replicas must be loaded for it. With one shard per replica the default costs about
-  // 0.2 % of the time.
+  // Steps from one check to the next; 0: never. A step with a check takes up to twice as long, and samples of other
+  // replicas must be loaded for it. With one shard per replica the default costs about 0.2 % of the time.
   std::int64_t every = 500;
   // How many shards of each replica are computed twice in such a step; 0: all.
   int shards = 1;
@@ -119,8 +117,7 @@ struct FitOptions {
   std::vector<CallbackHandle> callbacks{};
   // See above.
   WhenNotFinite when_not_finite = WhenNotFinite::roll_back;
-  // Relies on what a Trainable and the map() functions of a Dataset promise: a second computation has
-  // the same bits.
+  // Relies on what a Trainable and the map() functions of a Dataset promise: a second computation has the same bits.
   GradientChecks check_gradients{};
 };
 
@@ -165,15 +162,13 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains on `data`, which must be batched, and blocks until training is over. By then its savepoints
-  // are durable, on whichever rank it returns, and `model` and its copies have the trained weights. The
-  // directory of a supervised run then has a savepoint of the final state, even if no callback asked
-  // for one. If rank 0 fails while it writes the last savepoints, the others go back to an earlier
-  // state and train to the end once more.
+  // Trains on `data`, which must be batched, and blocks until training is over. By then its savepoints are durable, on
+  // whichever rank it returns, and `model` and its copies have the trained weights. The directory of a supervised run
+  // then has a savepoint of the final state, even if no callback asked for one. If rank 0 fails while it writes the
+  // last savepoints, the others go back to an earlier state and train to the end once more.
   //
-  // Throws Error{invalid_argument} before the first step, and on a finished run too, for options that
-  // make no sense: too few epochs, validation on samples that are trained on, or a name that a callback
-  // monitors() and no epoch logs.
+  // Throws Error{invalid_argument} before the first step, and on a finished run too, for options that make no sense:
+  // too few epochs, validation on samples that are trained on, or a name that a callback monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
   // fit() as a loop of the program. The body runs after each step, after the callbacks:
@@ -276,8 +271,7 @@ class Trainer {
   // ends the call. A sink may take as long as a callback.
   void predict(const Dataset& data, const PredictionSink& sink, std::optional<Weights> weights = {});
 
-  // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes
-  // them alone.
+  // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes them alone.
   Tensor predict(const Tensor& features, std::int64_t batch_size = 256, std::optional<Weights> weights = {});
   // The same for several inputs or outputs, in the order of the model.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size = 256,
@@ -301,8 +295,7 @@ class Trainer {
   // Digest of the parameters, and not of their averages, in their natural layout and order, without padding
   // (base/digest.h). Equal on all ranks.
   Digest weights_digest() const;
-  // Writes a savepoint of the present state and returns its digest once it is durable. Any rank may
-  // call this alone.
+  // Writes a savepoint of the present state and returns its digest once it is durable. Any rank may call this alone.
   Digest save(const std::string& path) const;
 
  private:

@@ -85,21 +85,25 @@ template <typename M>
 struct TrainableOptions {
   using Module = typename ModuleKind<M>::Module;  // what functions get
 
-  // Makes a module: always the same one, but for the draws of its initial parameters. Called several times, since each
-  // worker has a module of its own. The default calls the constructor without arguments.
+  // Makes a module: always the same one, but for the draws of its initial parameters and of f32 buffers. Called for
+  // each worker, since each has a module of its own, and three times besides. The default calls the constructor without
+  // arguments.
   std::function<typename ModuleKind<M>::Handle()> module{};
   std::vector<ArraySpec> inputs{};   // of a sample, as the data set has them
   std::vector<ArraySpec> targets{};  // likewise
   // The outputs for the samples of a shard. The default is module.forward(batch.input()).
   std::function<Outputs(Module& module, const Batch& batch)> forward{};
-  OutputFunction loss{};          // what is minimised
+  // What is minimised: a scalar, the mean over the samples of the shard, or a tensor [samples] with a value for each.
+  // Only the latter takes weights of samples.
+  OutputFunction loss{};
   std::vector<Metric> metrics{};  // reported besides the loss
-  // Required.
+  // Required: of LibTorch by a function, or one of Holdfast's. See OptimizerOf.
   std::optional<OptimizerOf<Module>> optimizer{};
   // A schedule for the first parameter group of an optimizer of LibTorch; other groups keep the ratio of their rates
   // to its rate. Empty: the rates of the optimizer.
   std::optional<LearningRate> learning_rate{};
-  // Applied before an optimizer of LibTorch. One of Holdfast's has its own.
+  // Applied to the sum over all shards before an optimizer of LibTorch gets it; see gradient_clipping.h. One of
+  // Holdfast's has its own, so both together are refused.
   GradientClipping clipping{};
   // Whether forward() may draw from LibTorch's generator, as torch::nn::Dropout does. Its draws are then a function of
   // (seed, step, shard), and the shards of a process are computed one after another, because there is one generator.
@@ -110,7 +114,8 @@ struct TrainableOptions {
   std::string description{};
 };
 
-// The part that does not depend on the module's class. Made by TrainableModule.
+// The part that does not depend on the module's class. Made by TrainableModule. One thread at a time may call it,
+// except where Trainable says that several do: compute_gradients(), compute_sums() and predict().
 //
 // Errors: Error{invalid_argument} for options that cannot work; Error{unsupported} for parameters that are not f32, an
 // optimizer that Holdfast does not know, an operation of LibTorch without a deterministic implementation, a module
@@ -155,7 +160,11 @@ class AnyTrainableModule : public Trainable {
   std::unique_ptr<Implementation> implementation_;
 };
 
-// The seed that LibTorch's generator is given before the initial module is made: the run's own.
+// The seed that LibTorch's generator is given before the initial module is made: the run's own. A plain program that
+// compares its bits with those of a run of one shard makes the same calls:
+//
+//   torch::manual_seed(seed_of_initial_parameters(seed));  // before the module is made
+//   torch::manual_seed(seed_of_shard(seed, step, 0));      // before each step
 std::uint64_t seed_of_initial_parameters(std::uint64_t seed);
 // The seed that it is given before the shard whose first sample has this position in the global batch. A program that
 // seeds alike draws alike.

@@ -1,5 +1,5 @@
 // An agent outlives its heads, but not its owner: how it ends says whether the state in its memory is all that is left,
-// so that the owner saves it. docs/decisions/agents.md
+// so that the owner saves it. docs/decisions/agent-connections.md
 
 #include "agents/agent.h"
 

@@ -9,7 +9,7 @@
 //   Agent agent(io, options, secret, std::move(host), fence, handlers);
 //   io.run();
 //
-// It opens no port. docs/decisions/agents.md
+// It opens no port. docs/decisions/agent-connections.md
 
 #include <chrono>
 #include <functional>

@@ -1,7 +1,7 @@
 // A host that may be cut off must not rely on being told so. Everything here follows from beats that the head has
 // acknowledged: the fence, the answer to a head that resumes, and the end of the generation. Each process that the head
 // may still believe in is known here until the head has forgotten it, so nothing is lost with a connection but messages
-// of processes. docs/decisions/agents.md
+// of processes. docs/decisions/agent-connections.md
 
 #include "agents/agent_service.h"
 

@@ -9,7 +9,7 @@
 //
 // resuming: the connection is new, and no beat of this agent was acknowledged yet. leaving: members have
 // HostTimes::stop to leave their generation; then they are killed. Those that have left wait, with their states.
-// docs/decisions/agents.md
+// docs/decisions/agent-connections.md
 
 #include <chrono>
 #include <functional>
@@ -73,7 +73,7 @@ class AgentService {
   // The connection was lost, and on_lost() is still to come.
   bool is_leaving() const { return why_lost_.has_value(); }
   // Whether a process that waits for its next generation has a newer state than the memory of this host. It is about to
-  // copy it there (docs/decisions/lost-hosts.md).
+  // copy it there (docs/decisions/fences.md).
   bool is_any_state_on_its_way() const;
   // Whether states of this host belong into the run directory: no run was begun anew there, and none goes on there
   // without this host.

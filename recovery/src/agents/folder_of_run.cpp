@@ -1,6 +1,6 @@
 // No folder is renamed or written to before it is known to be of the run, and none with savepoints becomes one of
 // another run but by the word of its owner. Where two folders hold different runs and nobody has said which is wanted,
-// the agent ends. docs/decisions/agents.md
+// the agent ends. docs/decisions/host-folders.md
 
 #include "agents/folder_of_run.h"
 

@@ -2,7 +2,7 @@
 
 // Which run the run directories of hosts hold, where each host has one of its own. Each folder has the name of its run
 // (hosts/run). The newest savepoint of all hosts counts, so their folders must be of one run: the head says what its
-// folder holds, and each agent compares that with its own before any process starts. docs/decisions/agents.md
+// folder holds, and each agent compares that with its own before any process starts. docs/decisions/host-folders.md
 
 #include <optional>
 #include <string>

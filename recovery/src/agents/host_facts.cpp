@@ -1,5 +1,5 @@
 // A check leaves a run directory as it was: a run may be live there, or begin there next. Its own mark has another name
-// than that of a head, and goes with the check. docs/decisions/agents.md
+// than that of a head, and goes with the check. docs/decisions/host-folders.md
 
 #include "agents/host_facts.h"
 

@@ -1,6 +1,6 @@
 // The head reads heartbeats and loads at any moment, and must not wait for a network. So an agent sends what it sees
 // with each beat, and the newest of it is kept here. What an agent reports of a process that the head has dropped
-// meanwhile is dropped, too. docs/decisions/agents.md
+// meanwhile is dropped, too. docs/decisions/agent-connections.md
 
 #include "agents/remote_host.h"
 

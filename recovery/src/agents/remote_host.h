@@ -7,7 +7,7 @@
 //                         '-------------------------------------------------------------------------->'
 //
 // Nothing here waits. What is said to a process while the host is away is refused or dropped, and its agent names on
-// its return what lives there. docs/decisions/agents.md
+// its return what lives there. docs/decisions/agent-connections.md
 
 #include <cstdint>
 #include <functional>

@@ -64,6 +64,7 @@ void check_open_files(const WatchdogOptions& options) {
                           limit.rlim_cur, needed, options.replicas, options.recovery.spares));
 }
 
+// What else a run over several hosts lacks: docs/decisions/hosts-missing.md
 void check_hosts(const WatchdogOptions& options) {
   if (options.is_plain_program) {
     refuse(

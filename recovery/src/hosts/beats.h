@@ -7,7 +7,7 @@
 //
 // The fence of an agent follows from that. An agent whose beats were not acknowledged for `fence` ends its generation,
 // within `stop` more. The head gives a silent host up after `host`, which is longer than both. Then nothing of the host
-// trains or writes any more. Pure functions of time; docs/decisions/lost-hosts.md
+// trains or writes any more. Pure functions of time; docs/decisions/fences.md
 
 #include <chrono>
 #include <cstddef>

@@ -4,7 +4,7 @@
 // agent moves it on while the head acknowledges its beats (hosts/beats.h), and every process reads it before an update,
 // a rename or a deletion. So it also holds where the agent is stopped or suspended and can end nothing.
 //
-// A run of a single host has no fence. docs/decisions/lost-hosts.md
+// A run of a single host has no fence. docs/decisions/fences.md
 
 #include <chrono>
 #include <cstdint>

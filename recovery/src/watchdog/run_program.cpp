@@ -1,5 +1,5 @@
 // A host that is not the first has an agent, and no watchdog: it decides nothing. It holds a lock in a folder of its
-// own, so that a second agent of the host is refused and its processes keep it locked. docs/decisions/agents.md
+// own, so that a second agent of the host is refused and its processes keep it locked. docs/decisions/host-folders.md
 
 #include "holdfast/recovery/run_program.h"
 

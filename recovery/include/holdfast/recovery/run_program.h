@@ -7,7 +7,7 @@
 //               {.nnodes = 2, .node_rank = 1, .head = "node0:29400", .secret = "secret"});
 //
 // All hosts share the run directory, under one name, unless `separate_run_dirs` says that each has one of its own. See
-// docs/decisions/agents.md.
+// docs/decisions/agents.md and docs/decisions/host-folders.md.
 
 #include <functional>
 #include <optional>

@@ -2,7 +2,7 @@
 
 // The files of a replica on one of several hosts. Once its host is cut off from the run, the other hosts may go on
 // without it, and nothing that it did before may appear or go after that: no savepoint gets its name, none is deleted
-// and none is set aside. docs/decisions/lost-hosts.md
+// and none is set aside. docs/decisions/fences.md
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
 // The network between hosts, and what agents and head do about it: beats, fences, and connections that are lost and
-// made again. Times are short, so that much happens in a run of seconds. docs/decisions/lost-hosts.md
+// made again. Times are short, so that much happens in a run of seconds. docs/decisions/host-simulation.md
 
 #include <algorithm>
 #include <csignal>

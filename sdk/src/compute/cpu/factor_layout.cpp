@@ -1,7 +1,7 @@
 // Widths of models are often powers of two. Where a product reads a column of such a matrix, all its elements fall into
 // one or two sets of the first cache, and push each other out. On AVX2 oneDNN 2.6 reads factors in place if the result
 // is narrow, and was up to 2.2 times as fast with gaps, their copy included: docs/measurements.md. With AVX-512 it has
-// other products, which were not measured.
+// other products, which were not measured. docs/decisions/processor-loops.md
 
 #include "compute/cpu/factor_layout.h"
 

@@ -1,5 +1,5 @@
 // Functions of values need no kernels of their own. An exponential that is not used must stay finite nevertheless: its
-// gradient is multiplied by 0, and 0 times infinity is NaN. docs/decisions/models.md
+// gradient is multiplied by 0, and 0 times infinity is NaN. docs/decisions/layers.md
 
 #include "holdfast/nn/activation_function.h"
 

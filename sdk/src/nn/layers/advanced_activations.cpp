@@ -1,5 +1,5 @@
 // Layers around functions of activation_function.h, which check the numbers and know the formulas. In files, a number
-// that is not there is null, as in Keras. docs/decisions/models.md
+// that is not there is null, as in Keras. docs/decisions/layers.md
 
 #include "holdfast/nn/advanced_activations.h"
 

@@ -1,5 +1,5 @@
 // The numbers are the initial values of buffers, so that they are saved, compared and replaced as all weights are. The
-// configuration holds them too: a model that is read from its text begins as this one does. docs/decisions/models.md
+// configuration holds them too: a model that is read from its text begins as this one does. docs/decisions/buffers.md
 
 #include "holdfast/nn/normalization.h"
 

@@ -1,6 +1,6 @@
 // A model with other frozen layers is lowered anew from the same layers and calls. The weights of a frozen layer become
 // buffers, so nothing downstream needs to know of frozen layers: gradients, slots and sums have the layout of the
-// parameters. docs/decisions/models.md
+// parameters. docs/decisions/buffers.md
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // A frozen layer has its parameters in the arena of buffers, and another model may have the same layers in another
-// order. So weights move by name alone, through a map, and never by their places. docs/decisions/models.md
+// order. So weights move by name alone, through a map, and never by their places. docs/decisions/buffers.md
 
 #include "nn/model/named_weights.h"
 

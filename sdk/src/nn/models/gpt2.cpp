@@ -1,6 +1,6 @@
 // Names and order of the layers are those of the published weights, so that a program which copies weights needs a rule
 // for each array and no table. Attention is a MultiHeadAttention and not c_attn, a matrix for query, key and value: its
-// products read heads where the projections left them, and files for Keras keep it.
+// products read heads where the projections left them, and files for Keras keep it. docs/decisions/layers.md
 
 #include <fmt/format.h>
 

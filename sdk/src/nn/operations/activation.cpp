@@ -1,5 +1,5 @@
 // These functions have kernels of their own on each back end. All others are made of functions of elements.
-// docs/decisions/models.md
+// docs/decisions/layers.md
 
 #include "nn/graph/operation.h"
 #include "nn/operations/operation_registry.h"

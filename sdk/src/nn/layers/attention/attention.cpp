@@ -1,5 +1,5 @@
 // Both layers are functions of values around the softmax of attentions, so that their gradients follow.
-// docs/decisions/models.md
+// docs/decisions/layers.md
 
 #include "holdfast/nn/attention.h"
 

@@ -1,5 +1,5 @@
 // Projections are products of matrices whose columns are all heads side by side. The products of heads read these
-// columns where they are, so that no array is copied into another order. docs/decisions/models.md
+// columns where they are, so that no array is copied into another order. docs/decisions/layers.md
 
 #include "holdfast/nn/multi_head_attention.h"
 

@@ -1,5 +1,5 @@
 // Noise is a value without a gradient that training adds to its input or multiplies it by. Inference builds none, so
-// that a trained model has no operation for it. docs/decisions/models.md
+// that a trained model has no operation for it. docs/decisions/layers.md
 
 #include "holdfast/nn/noise_layers.h"
 

@@ -1,5 +1,5 @@
 // Both directions compute their outputs in the order of the steps, so that nothing has to be turned around to put them
-// together. In files the options of the layer stand next to those of Bidirectional. docs/decisions/models.md
+// together. In files the options of the layer stand next to those of Bidirectional. docs/decisions/layers.md
 
 #include <fmt/format.h>
 

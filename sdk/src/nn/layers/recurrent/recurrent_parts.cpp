@@ -1,5 +1,5 @@
 // The products of all inputs of a sequence are one product of matrices, which needs no step to wait for another. What
-// is left is one operation over all steps. docs/decisions/models.md
+// is left is one operation over all steps. docs/decisions/layers.md
 
 #include "nn/layers/recurrent/recurrent_parts.h"
 

@@ -1,6 +1,6 @@
 // An equation becomes products of matrices, one for each sample and each axis that all three terms have. Axes that both
 // operands and the result place as they like need no copies, since kernels take strides. Operands in which the axes of
-// a matrix do not lie next to each other are permuted first. A gradient is another equation. docs/decisions/models.md
+// a matrix do not lie next to each other are permuted first. A gradient is another equation. docs/decisions/layers.md
 
 #include <fmt/format.h>
 

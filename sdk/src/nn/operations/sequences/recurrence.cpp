@@ -1,7 +1,7 @@
 // Forward and backward pass through time are an operation each: a graph of single steps would have thousands of small
 // ones. What steps hand to each other lies step by step in memory, [steps, samples, ...], so that a product reads rows
 // without gaps; what the graph sees is [samples, steps, ...]. Gradients of weights are one product over all steps and
-// samples at the end, and so sums have one order. docs/decisions/models.md
+// samples at the end, and so sums have one order. docs/decisions/layers.md
 
 #include "nn/operations/sequences/recurrence.h"
 

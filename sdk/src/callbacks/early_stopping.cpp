@@ -63,7 +63,7 @@ void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
     if (!options_.baseline || improves_on(*options_.baseline)) epochs_without_improvement_ = 0;
   } else if (epochs_without_improvement_ >= options_.patience && context.epoch() > 0) {
     context.stop_training();
-    if (!context.is_primary()) return;
+    if (!options_.verbose || !context.is_primary()) return;
     log(LogLevel::info, fmt::format("epoch {}: {} has not improved for {} epochs, so fit() ends", context.epoch(),
                                     options_.monitor, epochs_without_improvement_));
   }

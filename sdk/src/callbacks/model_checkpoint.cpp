@@ -16,6 +16,7 @@
 #include "callbacks/file_name_pattern.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/log.h"
 #include "train/state/monitor.h"
 #include "train/state/resume.h"
 
@@ -40,6 +41,10 @@ std::shared_ptr<const FileNamePattern> checked_file_name(const ModelCheckpointOp
         "at 0");
   }
   return pattern;
+}
+
+void log_saved(const std::string& path) {
+  log(LogLevel::info, fmt::format("ModelCheckpoint: saved {}", path));
 }
 
 }  // namespace
@@ -184,8 +189,10 @@ void ModelCheckpoint::save_named(TrainingContext& context, const Logs& logs, Whe
   if (!has_name && !context.is_validated()) return;
   const std::string folder = directory(context);
   if (context.writes_savepoints()) context.file_system().create_folders(folder);
-  context.save(fmt::format("{}/{}", folder, file_name_->at(context, logs)),
-               save_options(context, when_storage_is_slow));
+  const std::string path = fmt::format("{}/{}", folder, file_name_->at(context, logs));
+  SaveOptions saving = save_options(context, when_storage_is_slow);
+  if (options_.verbose) saving.when_durable = [path] { log_saved(path); };
+  context.save(path, saving);
 }
 
 void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow) {
@@ -215,7 +222,8 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
       drop_savepoint(files, folders, savepoint_name(step), saved);
     };
   }
-  saving.when_durable = [keep = keep_, drop, saved] {
+  saving.when_durable = [keep = keep_, drop, saved, folder, verbose = options_.verbose] {
+    if (verbose) log_saved(fmt::format("{}/{}", folder, saved));
     drop();
     keep(saved);
   };

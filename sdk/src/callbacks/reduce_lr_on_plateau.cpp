@@ -82,7 +82,7 @@ void ReduceLROnPlateau::lower(TrainingContext& context) {
   context.set_learning_rate(lowered);
   cooldown_left_ = options_.cooldown;
   epochs_without_improvement_ = 0;
-  if (!context.is_primary()) return;
+  if (!options_.verbose || !context.is_primary()) return;
   log(LogLevel::info, fmt::format("epoch {}: {} has not improved, so the learning rate falls to {}", context.epoch(),
                                   options_.monitor, lowered));
 }

@@ -15,6 +15,7 @@
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "support/thrown.h"
+#include "unit/callbacks/support/logged_lines.h"
 #include "unit/train/support/played_callbacks.h"
 #include "unit/train/support/small_training.h"
 
@@ -54,6 +55,26 @@ TEST(ModelCheckpoint, NamesFilesByEpochAndLogs) {
     expected.emplace_back(name.data());
   }
   EXPECT_EQ(posix_file_system().list(folder / "weights"), expected);
+}
+
+TEST(ModelCheckpoint, LogsEachFileIfItIsAsked) {
+  for (const bool verbose : {true, false}) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "run");
+    const LoggedLines logged;
+    outcomes_of({.run_directory = folder / "run"}, [&](Replica& replica) {
+      return train_small(
+          replica,
+          {ModelCheckpoint({.directory = folder / "all", .verbose = verbose}),
+           ModelCheckpoint({.directory = folder / "named", .file_name = "{epoch}.h5", .verbose = verbose})},
+          2);
+    });
+
+    const std::vector<std::string> files = posix_file_system().list(folder / "all");
+    for (const std::string& path : {folder / "named/1.h5", folder / "named/2.h5", folder / ("all/" + files.back())}) {
+      EXPECT_EQ(logged.text().find("ModelCheckpoint: saved " + path) != std::string::npos, verbose) << path;
+    }
+  }
 }
 
 TEST(ModelCheckpoint, WritesTheSameNamedFilesWhereTheRunIsCutOff) {

@@ -8,6 +8,7 @@
 #include "holdfast/base/error.h"
 #include "support/played_context.h"
 #include "support/thrown.h"
+#include "unit/callbacks/support/logged_lines.h"
 
 namespace holdfast {
 namespace {
@@ -38,6 +39,20 @@ TEST(ReduceLROnPlateau, BeginsAnewWithEachFit) {
   reducing.on_epoch_end(context, {{"val_loss", 2}});
 
   EXPECT_EQ(context.rate, 1.0F);
+}
+
+TEST(ReduceLROnPlateau, LogsAFallUnlessItIsToBeQuiet) {
+  for (const bool verbose : {true, false}) {
+    ReduceLROnPlateau reducing({.factor = 0.5, .patience = 1, .verbose = verbose});
+    PlayedContext context;
+    context.rate = 1;
+    const LoggedLines logged;
+
+    for (const double value : {1.0, 2.0}) reducing.on_epoch_end(context, {{"val_loss", value}});
+
+    EXPECT_EQ(context.rate, 0.5F);
+    EXPECT_EQ(logged.text().find("the learning rate falls to 0.5") != std::string::npos, verbose) << logged.text();
+  }
 }
 
 TEST(ReduceLROnPlateau, NamesTheLogsThatItMayWatch) {

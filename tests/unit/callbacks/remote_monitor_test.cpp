@@ -18,6 +18,7 @@
 #include "holdfast/base/log.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
+#include "unit/callbacks/support/logged_lines.h"
 #include "unit/callbacks/support/played_epochs.h"
 #include "unit/callbacks/support/played_server.h"
 
@@ -27,27 +28,6 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
-
-// What was logged while it lives. The thread that sends logs, too.
-class LoggedLines {
- public:
-  LoggedLines() {
-    set_log_sink([this](LogLevel, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      text_ += line;
-    });
-  }
-  ~LoggedLines() { set_log_sink({}); }
-
-  std::string text() const {
-    const std::lock_guard lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::string text_;
-};
 
 class RemoteMonitorTest : public testing::Test {
  protected:

@@ -41,6 +41,7 @@ struct EarlyStoppingOptions {
   // savepoints, and until another call changes the weights. If fit() gets more epochs later, it goes on with
   // the weights of its last epoch.
   bool restore_best_weights = false;
+  bool verbose = true;  // whether the primary rank logs why fit() ends, at level info
 };
 
 class EarlyStopping final : public Callback {

@@ -70,6 +70,9 @@ struct ModelCheckpointOptions {
   SavepointCompression compression = SavepointCompression::fast;
   int zstd_level = 1;  // for SavepointCompression::zstd
   int threads = 0;     // to compress, write and read back; 0: this replica's share of the cores of the host
+  // Whether each file is logged once it is on stable storage, at level info, by the replica that has written it. The
+  // journal of the run names them anyway.
+  bool verbose = false;
 };
 
 class FileNamePattern;

@@ -32,6 +32,7 @@ struct ReduceLROnPlateauOptions {
   double min_delta = 1e-4;         // not negative
   std::int64_t cooldown = 0;       // epochs after a fall in which none are counted; not negative
   float min_learning_rate = 0.0F;  // the rate never falls below; not negative
+  bool verbose = true;             // whether the primary rank logs each fall, at level info
 };
 
 class ReduceLROnPlateau final : public Callback {

@@ -104,11 +104,10 @@ std::optional<std::string> render(const PlotOptions& options, const std::string&
 int plot(FileSystem& files, const PlotOptions& options, Console& console) {
   std::filesystem::path output = checked_output(options);
   if (is_folder(files, options.path)) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} is a folder; plot draws the model of one savepoint. For the folder of a run it will draw "
-                    "the curves of its metrics, which this version cannot do yet; name a savepoint in it",
-                    options.path));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is a folder; plot draws the model of one savepoint, not the metrics of a run; name a "
+                            "savepoint in it",
+                            options.path));
   }
   const DescribedDrawing drawing = read_drawing(files, options.path, options.shows_shapes);
   const std::optional<std::string> image =

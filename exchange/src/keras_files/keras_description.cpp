@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "holdfast/base/error.h"
 
@@ -27,11 +28,18 @@ std::string to_hex(const std::vector<std::byte>& bytes) {
 }
 
 std::vector<std::byte> from_hex(const std::string& text) {
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes.push_back(static_cast<std::byte>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  std::vector<std::byte> bytes(text.size() / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    // Not stoi(), which takes blanks, signs and half a number.
+    std::uint8_t value = 0;
+    const char* const end = text.data() + 2 * i + 2;
+    const auto [stop, error] = std::from_chars(end - 2, end, value, 16);
+    if (error != std::errc() || stop != end) bytes.clear();
+    if (bytes.empty()) break;
+    bytes[i] = static_cast<std::byte>(value);
   }
-  return bytes;
+  if (2 * bytes.size() == text.size()) return bytes;
+  throw Error(ErrorCode::invalid_argument, "the bytes of an attribute are not pairs of hexadecimal digits");
 }
 
 // Texts and lists of texts stay readable, since a person may look at the metadata.

@@ -239,7 +239,9 @@ void AgentService::say(nlohmann::json message) {
   try {
     connection_->send(message);
   } catch (const Error& error) {
-    // A message that is too long, or whose text cannot be sent.
+    // A message that is too long, or whose text cannot be sent: it is a program's. Those of the agent have no such
+    // text.
+    if (!message.contains("member")) throw;
     connection_->send({{"kind", kBadMessage}, {"member", message.at("member")}, {"what", error.what()}});
   }
 }

@@ -82,10 +82,10 @@ nlohmann::json links_message(const std::vector<LinkPeer>& peers) {
 std::vector<LinkPeer> parse_links(const nlohmann::json& message) {
   std::vector<LinkPeer> peers;
   for (const nlohmann::json& peer : message.at("peers")) {
-    peers.push_back(
-        {.host = whole_number_in<int>(peer, "host"),
-         .address = {.host = peer.at("address").get<std::string>(), .port = whole_number_in<int>(peer, "port")},
-         .key = link_key_from(peer.at("key").get<std::string>())});
+    peers.push_back({.host = whole_number_in<int>(peer, "host"),
+                     .address = {.host = peer.at("address").get<std::string>(),
+                                 .port = whole_number_in<std::uint16_t>(peer, "port")},
+                     .key = link_key_from(peer.at("key").get<std::string>())});
   }
   return peers;
 }

@@ -94,7 +94,11 @@ void AgentConnection::send(const nlohmann::json& message) {
 }
 
 void AgentConnection::close_when_sent(std::function<void()> when_closed) {
-  if (stage_ != Stage::introducing && stage_ != Stage::open) return;
+  if (stage_ != Stage::introducing && stage_ != Stage::open) {
+    // Nothing is on its way. The caller counts on the call all the same, and not within this one.
+    if (when_closed) asio::post(stream_.get_executor(), std::move(when_closed));
+    return;
+  }
   handlers_ = {};
   if (when_closed) {
     handlers_.on_closed = [when_closed = std::move(when_closed)](const std::string&) { when_closed(); };

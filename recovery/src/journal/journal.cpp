@@ -87,7 +87,7 @@ void read_lines(const std::string& journal_path, const Take& take) {
     } catch (const Error& error) {
       skip(error.what());
     } catch (const nlohmann::json::exception&) {
-      skip("its entry of a restart is incomplete");
+      skip("its entry of a restart lacks a member, or has one of another type");
     }
   }
 }

@@ -222,7 +222,7 @@ WorkerModule::WorkerModule(std::shared_ptr<::torch::nn::Module> module, const Mo
   if (own.order != arrays.order || own.counters != arrays.counters || !same_arrays(own.parameters, arrays.parameters) ||
       !same_arrays(own.frozen, arrays.frozen) || !same_arrays(own.buffers, arrays.buffers) ||
       !std::ranges::equal(own.constants, arrays.constants, [](const Constant& a, const Constant& b) {
-        return a.name == b.name && a.bytes == b.bytes;
+        return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.bytes == b.bytes;
       })) {
     throw of_another_module();
   }

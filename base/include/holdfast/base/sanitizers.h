@@ -27,10 +27,11 @@
 
 namespace holdfast {
 
+// Not inline: a library and a program may be compiled differently, and each has its own.
 #ifdef HOLDFAST_SANITIZED
-inline constexpr bool kIsSanitized = true;  // whether the address or the thread sanitizer is active
+constexpr bool kIsSanitized = true;  // whether the address or the thread sanitizer is active
 #else
-inline constexpr bool kIsSanitized = false;  // whether the address or the thread sanitizer is active
+constexpr bool kIsSanitized = false;  // whether the address or the thread sanitizer is active
 #endif
 
 }  // namespace holdfast

@@ -162,7 +162,8 @@ class BatchSearch {
   }
 
   FoundBatch find() const {
-    std::int64_t batch = largest_planned();
+    const std::int64_t planned = largest_planned();
+    std::int64_t batch = planned;
     for (int trial = 0; trial < kMostTrials; ++trial) {
       FoundBatch found = {.batch = batch, .planned_bytes = planned_bytes(batch)};
       // Sanitizers reserve terabytes of address space, which no limit leaves.
@@ -174,9 +175,15 @@ class BatchSearch {
         return found;
       }
       if (batch == multiple_) break;
-      batch = std::max(multiple_, batch * 7 / 8 / multiple_ * multiple_);
+      if (trial + 1 < kMostTrials) batch = std::max(multiple_, batch * 7 / 8 / multiple_ * multiple_);
     }
-    throw too_large(batch);
+    // The plan says that they fit, so its bytes would explain nothing.
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("batches of {} down to {} samples fit into the {} bytes that a replica may take according to "
+                    "the plan, but no process that trained with one of them did; something else in this "
+                    "program takes memory, so allow more",
+                    planned, batch, options_.memory_bytes));
   }
 
   // By halves: more samples never need less.
@@ -195,6 +202,7 @@ class BatchSearch {
     return low * multiple_;
   }
 
+  // The plan says so.
   Error too_large(std::int64_t batch) const {
     return {
         ErrorCode::out_of_memory,

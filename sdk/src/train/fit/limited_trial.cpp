@@ -67,12 +67,15 @@ int work_within(std::uint64_t bytes, int pipe, const std::function<void()>& work
     return kExitFits;
   } catch (const std::bad_alloc&) {
     return kExitTooLarge;
-  } catch (const std::system_error&) {
-    // A thread without room for its stack.
-    return kExitTooLarge;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::out_of_memory) return kExitTooLarge;
     write_all(pipe, static_cast<char>(error.code()) + std::string(error.what()));
+    return kExitError;
+  } catch (const std::system_error& error) {
+    // A thread without room for its stack. Errors of files are of this type, too.
+    if (error.code() == std::errc::resource_unavailable_try_again || error.code() == std::errc::not_enough_memory)
+      return kExitTooLarge;
+    write_all(pipe, static_cast<char>(ErrorCode::input_output) + std::string(error.what()));
     return kExitError;
   } catch (const std::exception& error) {
     write_all(pipe, static_cast<char>(ErrorCode::invalid_argument) + std::string(error.what()));

@@ -299,11 +299,10 @@ void use_averages(Snapshot& snapshot, const std::string& origin) {
     has_averages = true;
   }
   if (has_averages) return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("{} has no moving averages beside its weights: it is of a training without .use_ema = true, or "
-                  "it holds one set of weights alone; read that with Weights::trained",
-                  origin));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has no moving averages of its weights: it is of a training without .use_ema = true, or "
+                          "it holds one set of weights alone; read that with Weights::trained",
+                          origin));
 }
 
 // The digest is that of the file's numbers in the order of the model, so the ranks can compare what they have read

@@ -48,6 +48,25 @@ TEST(KerasDescription, RefusesMetadataThatIsNotItsOwn) {
   }
 }
 
+// stoi() took signs, blanks and half a number, and an odd last digit was dropped.
+TEST(KerasDescription, RefusesBytesThatAreNotHexadecimal) {
+  KerasDescription description;
+  description.groups.push_back(
+      {.path = "/g",
+       .attributes = {
+           {"a", NamedArray{.name = "", .dtype = DType::u8, .shape = {2}, .bytes = {std::byte{1}, std::byte{255}}}}}});
+  const Json whole = Json::parse(keras_metadata(description));
+  const Json::json_pointer bytes("/keras/groups/~1g/a/bytes");
+  ASSERT_EQ(whole.at(bytes), "01ff");
+  EXPECT_EQ(error_of([&] { keras_description(whole); }), "");
+
+  for (const char* text : {"-1ff", " 1ff", "1g00", "01f", "+1+1"}) {
+    Json damaged = whole;
+    damaged.at(bytes) = text;
+    EXPECT_THAT(error_of([&] { keras_description(damaged); }), HasSubstr("hexadecimal")) << text;
+  }
+}
+
 TEST(KerasDescription, RefusesNamesThatAreNotUtf8) {
   KerasDescription description;
   description.archive_metadata = "\xFF\xFE";

@@ -181,6 +181,15 @@ TEST(TopK, CountsEqualOutputsForTheTarget) {
   EXPECT_EQ(sum_of_rows(two, {0.5F, 0.4F, 0}, {1}, 1), 1.0F);
 }
 
+// Outputs of masked classes were found a second time, as if they had just been taken out.
+TEST(Recall, FindsEachClassOnceAmongTheLargestAlsoWhereSomeAreMinusInfinity) {
+  const metrics::Precision precision({.top_k = 3});
+
+  EXPECT_EQ(sum_of_rows(precision, {5, -kUnboundedScore, -kUnboundedScore, -kUnboundedScore}, {1, 0, 0, 0}, 1), 1.0F);
+  EXPECT_EQ(sum_of_rows(metrics::Recall({.top_k = 3}), {5, -kUnboundedScore, 4, -kUnboundedScore}, {1, 0, 1, 0}, 1),
+            1.0F);
+}
+
 TEST(TopK, CountsNanAndImpossibleTargetsAsMisses) {
   const metrics::SparseTopKCategoricalAccuracy all({.k = 3}), two({.k = 2});
 

@@ -183,6 +183,18 @@ TEST_F(Connection, ReadsTheLastMessageOfAPeerThatItCannotSendTo) {
   agent = {};  // before its io_context
 }
 
+// The caller counts on the call, and would wait for it without end.
+TEST_F(Connection, SaysThatItIsClosedAlsoWhereItWasClosedBefore) {
+  open();
+  bool has_ended = false;
+
+  agent.connection->close();
+  agent.connection->close_when_sent([&] { has_ended = true; });
+
+  EXPECT_FALSE(has_ended);
+  loopback.run_until([&] { return has_ended; }, "the call");
+}
+
 TEST_F(Connection, WaitsUntilThePeerHasTakenItsLastMessage) {
   open();
   bool has_ended = false;

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "holdfast/base/deadline.h"
@@ -53,6 +56,21 @@ TEST_F(LimitedTrial, PassesAnErrorOnAsItWas) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_file);
     EXPECT_STREQ(error.what(), "sample 7 is broken");
   }
+}
+
+// A file that cannot be read was taken for a thread without memory, and the batch became smaller without a word.
+TEST_F(LimitedTrial, TakesAnErrorOfAFileForWhatItIs) {
+  try {
+    run_in_limited_child(100 * kMebibyte, kTrialTime,
+                         [] { static_cast<void>(std::filesystem::file_size("/none/there")); });
+    ADD_FAILURE() << "the error of the child was lost";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::input_output);
+    EXPECT_NE(std::string(error.what()).find("/none/there"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(run_in_limited_child(100 * kMebibyte, kTrialTime, [] {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again), "a thread");
+  }));
 }
 
 TEST_F(LimitedTrial, EndsAChildThatTakesTooLong) {

@@ -348,7 +348,7 @@ TEST(WeightAverages, OfASavepointWithoutThemAreRefused) {
   trainer.save(folder / "plain.h5");
 
   EXPECT_THAT(sentence_thrown_by([&] { load_model(folder / "plain.h5", Weights::averaged); }),
-              HasSubstr("has no moving averages beside its weights"));
+              HasSubstr("has no moving averages of its weights"));
 }
 
 // Keeps averages, and gives its arrays names of its own.

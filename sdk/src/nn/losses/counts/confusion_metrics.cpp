@@ -65,8 +65,7 @@ PrecisionOptions with_all_classes(const CountOptions& options) {
           .name = options.name};
 }
 
-// 1 at the k largest elements along the last axis, else 0. The first ones count among equal ones, as in Keras. All
-// outputs must be above the lowest float.
+// 1 at the k largest elements along the last axis, else 0. The first ones count among equal ones, as in Keras.
 Value is_among_largest(const std::string& what, const Value& outputs, std::int64_t k) {
   const std::int64_t classes = outputs.shape().rank() == 0 ? 0 : outputs.shape().extents().back();
   if (k > classes) {
@@ -75,9 +74,11 @@ Value is_among_largest(const std::string& what, const Value& outputs, std::int64
         fmt::format("{} was given .top_k = {}, but the outputs have {} classes; it is at most that", what, k, classes));
   }
   constexpr float kFound = std::numeric_limits<float>::lowest();
-  // Functions of values have no sort. Each round finds one more, and those found become the smallest.
-  Value found = first_largest(outputs);
-  for (std::int64_t next = 1; next < k; ++next) found = found + first_largest(where(found, kFound, outputs));
+  // Functions of values have no sort. Each round finds one more, and those found become the smallest. An output that is
+  // as small, such as the minus infinity of a class that is masked, would be taken for one that was found.
+  const Value above = maximum(outputs, 0.5F * kFound);
+  Value found = first_largest(above);
+  for (std::int64_t next = 1; next < k; ++next) found = found + first_largest(where(found, kFound, above));
   return found;
 }
 

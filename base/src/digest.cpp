@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
+#include <new>
 
 #include "holdfast/base/error.h"
 
@@ -71,9 +73,24 @@ Digest digest_of_leaves(std::span<const Digest> leaves, std::uint64_t length) {
 }
 
 struct DigestBuilder::State {
+  struct FreeHash {
+    void operator()(XXH3_state_t* hash) const { XXH3_freeState(hash); }
+  };
+
   std::vector<Digest> leaves;
-  std::vector<std::byte> unfinished;  // bytes of the leaf that is not complete
+  std::unique_ptr<XXH3_state_t, FreeHash> unfinished;  // the hash of the leaf that is not complete; made when needed
+  std::size_t unfinished_bytes = 0;                    // 0: no leaf has begun
   std::uint64_t length = 0;
+
+  void begin_leaf() {
+    if (unfinished == nullptr) unfinished.reset(XXH3_createState());
+    if (unfinished == nullptr) throw std::bad_alloc();
+    XXH3_128bits_reset(unfinished.get());
+  }
+  void finish_leaf() {
+    leaves.push_back(canonical(XXH3_128bits_digest(unfinished.get())));
+    unfinished_bytes = 0;
+  }
 };
 
 DigestBuilder::DigestBuilder() : state_(std::make_unique<State>()) {}
@@ -84,21 +101,20 @@ DigestBuilder& DigestBuilder::operator=(DigestBuilder&&) noexcept = default;
 void DigestBuilder::update(std::span<const std::byte> bytes) {
   HOLDFAST_ASSERT(state_ != nullptr);
   state_->length += bytes.size();
-  std::vector<std::byte>& unfinished = state_->unfinished;
-  // Completes the leaf that earlier calls left unfinished.
-  if (!unfinished.empty()) {
-    const std::size_t wanted = std::min(kLeafBytes - unfinished.size(), bytes.size());
-    unfinished.insert(unfinished.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(wanted));
-    bytes = bytes.subspan(wanted);
-    if (unfinished.size() < kLeafBytes) return;
-    state_->leaves.push_back(digest_leaf(unfinished));
-    unfinished.clear();
+  while (!bytes.empty()) {
+    std::size_t& unfinished = state_->unfinished_bytes;
+    const std::size_t count = std::min(kLeafBytes - unfinished, bytes.size());
+    // A whole leaf is hashed in one call, which is quicker than by way of a state.
+    if (count == kLeafBytes) {
+      state_->leaves.push_back(digest_leaf(bytes.first(count)));
+    } else {
+      if (unfinished == 0) state_->begin_leaf();
+      XXH3_128bits_update(state_->unfinished.get(), bytes.data(), count);
+      unfinished += count;
+      if (unfinished == kLeafBytes) state_->finish_leaf();
+    }
+    bytes = bytes.subspan(count);
   }
-  // Whole leaves are hashed where they are, without a copy.
-  for (; bytes.size() >= kLeafBytes; bytes = bytes.subspan(kLeafBytes)) {
-    state_->leaves.push_back(digest_leaf(bytes.first(kLeafBytes)));
-  }
-  unfinished.assign(bytes.begin(), bytes.end());
 }
 
 Digest DigestBuilder::finish() {
@@ -106,14 +122,17 @@ Digest DigestBuilder::finish() {
   // The builder is used up: a second call would meet the assertion and not get the digest of
   // nothing.
   const std::unique_ptr<State> state = std::move(state_);
-  if (!state->unfinished.empty()) state->leaves.push_back(digest_leaf(state->unfinished));
+  if (state->unfinished_bytes > 0) state->finish_leaf();
   return digest_of_leaves(state->leaves, state->length);
 }
 
 Digest digest(std::span<const std::byte> bytes) {
-  DigestBuilder builder;
-  builder.update(bytes);
-  return builder.finish();
+  std::vector<Digest> leaves;
+  leaves.reserve((bytes.size() + DigestBuilder::kLeafBytes - 1) / DigestBuilder::kLeafBytes);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += DigestBuilder::kLeafBytes) {
+    leaves.push_back(digest_leaf(bytes.subspan(begin, std::min(DigestBuilder::kLeafBytes, bytes.size() - begin))));
+  }
+  return digest_of_leaves(leaves, bytes.size());
 }
 
 }  // namespace holdfast

@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <utility>
 
@@ -62,6 +64,31 @@ class PosixFile : public File {
     return total;
   }
 
+  std::size_t scatter_at(std::uint64_t offset, std::span<const std::span<std::byte>> places) override {
+    std::size_t total = 0;
+    for (std::size_t first = 0; first < places.size();) {
+      const auto together = std::min<std::size_t>(IOV_MAX, places.size() - first);
+      const auto group = places.subspan(first, together);
+      std::vector<iovec> vectors;
+      vectors.reserve(together);
+      std::size_t wanted = 0;
+      for (const std::span<std::byte> place : group) {
+        vectors.push_back({.iov_base = place.data(), .iov_len = place.size()});
+        wanted += place.size();
+      }
+      const auto count = uninterrupted([&] {
+        return calls_.preadv(descriptor_.value(), vectors.data(), static_cast<int>(together),
+                             static_cast<std::int64_t>(offset + total));
+      });
+      if (count < 0) fail(errno, describe("read", wanted, offset + total));
+      const std::size_t got = fill_rest(offset + total, group, static_cast<std::size_t>(count));
+      total += got;
+      if (got < wanted) break;
+      first += together;
+    }
+    return total;
+  }
+
   std::uint64_t size_bytes() override {
     struct stat status {};
     if (::fstat(descriptor_.value(), &status) != 0) fail(errno, "cannot look up the size of " + path_);
@@ -93,6 +120,19 @@ class PosixFile : public File {
   }
 
  private:
+  // Fills what a system call has not filled: it may do less than was asked for. `done` bytes are there. Returns how
+  // many are there then: fewer than asked for only at the end of the file.
+  std::size_t fill_rest(std::uint64_t offset, std::span<const std::span<std::byte>> places, std::size_t done) {
+    std::size_t end = 0;
+    for (const std::span<std::byte> place : places) {
+      end += place.size();
+      if (done >= end) continue;
+      done += read_at(offset + done, place.last(end - done));
+      if (done < end) break;
+    }
+    return done;
+  }
+
   void write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const auto written = uninterrupted([&] {
@@ -197,6 +237,16 @@ class PosixFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+std::size_t File::scatter_at(std::uint64_t offset, std::span<const std::span<std::byte>> places) {
+  std::size_t total = 0;
+  for (const std::span<std::byte> place : places) {
+    const std::size_t got = read_at(offset + total, place);
+    total += got;
+    if (got < place.size()) break;
+  }
+  return total;
+}
 
 FileSystem& posix_file_system() {
   static SystemCalls calls;

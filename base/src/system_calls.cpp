@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,6 +19,10 @@ std::ptrdiff_t SystemCalls::pwrite(int descriptor, const void* bytes, std::size_
 
 std::ptrdiff_t SystemCalls::pread(int descriptor, void* bytes, std::size_t count, std::int64_t offset) {
   return ::pread(descriptor, bytes, count, offset);
+}
+
+std::ptrdiff_t SystemCalls::preadv(int descriptor, const iovec* places, int count, std::int64_t offset) {
+  return ::preadv(descriptor, places, count, offset);
 }
 
 int SystemCalls::sync_file_range(int descriptor, std::int64_t offset, std::int64_t count, unsigned flags) {

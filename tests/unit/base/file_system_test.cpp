@@ -77,6 +77,36 @@ TEST_F(PosixFileSystem, ReadsFewerBytesOnlyAtTheEnd) {
   EXPECT_EQ(file->read_at(100, out), 0U);
 }
 
+TEST_F(PosixFileSystem, ReadsIntoSeveralPlacesInOrder) {
+  write("a", "holdfast");
+  const std::unique_ptr<File> file = files_.open_for_reading(path("a"));
+  std::string first(3, ' ');
+  std::string second(4, ' ');
+  const std::vector<std::span<std::byte>> places{
+      std::as_writable_bytes(std::span(first)), {}, std::as_writable_bytes(std::span(second))};
+
+  EXPECT_EQ(file->scatter_at(1, places), 7U);
+  EXPECT_EQ(first + "|" + second, "old|fast");
+  EXPECT_EQ(file->scatter_at(4, places), 4U);
+  EXPECT_EQ(first + "|" + second, "fas|tast");
+  EXPECT_EQ(file->scatter_at(100, places), 0U);
+  EXPECT_EQ(file->scatter_at(0, {}), 0U);
+}
+
+// More than one system call takes.
+TEST_F(PosixFileSystem, ReadsIntoThousandsOfPlaces) {
+  std::string text;
+  for (int i = 0; i < 5'000; ++i) text += static_cast<char>('a' + i % 26);
+  write("a", text);
+  std::string read(text.size(), ' ');
+  std::vector<std::span<std::byte>> places;
+  for (char& character : read) places.push_back(std::as_writable_bytes(std::span(&character, 1)));
+
+  EXPECT_EQ(files_.open_for_reading(path("a"))->scatter_at(0, places), text.size());
+
+  EXPECT_EQ(read, text);
+}
+
 TEST_F(PosixFileSystem, TreatsStartReadingAsAHintForAnyRange) {
   write("a", "holdfast");
   const std::unique_ptr<File> file = files_.open_for_reading(path("a"));

@@ -5,12 +5,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "holdfast/base/error.h"
 #include "support/temporary_folder.h"
@@ -36,6 +40,12 @@ class UnsteadyCalls : public SystemCalls {
   std::ptrdiff_t pread(int descriptor, void* bytes, std::size_t count, std::int64_t offset) override {
     if (is_interrupted()) return -1;
     return SystemCalls::pread(descriptor, bytes, std::min(count, most_bytes), offset);
+  }
+  std::ptrdiff_t preadv(int descriptor, const iovec* places, int count, std::int64_t offset) override {
+    if (is_interrupted()) return -1;
+    if (most_bytes == SIZE_MAX) return SystemCalls::preadv(descriptor, places, count, offset);
+    // Of the first place alone, and not all of that.
+    return SystemCalls::pread(descriptor, places->iov_base, std::min(places->iov_len, most_bytes), offset);
   }
   int fsync(int descriptor) override { return is_interrupted() ? -1 : SystemCalls::fsync(descriptor); }
 
@@ -123,6 +133,26 @@ TEST_F(PosixFileOverUnsteadyCalls, WritesAndReadsAllBytesOneByteAtATime) {
   EXPECT_EQ(read, 9U);
   EXPECT_EQ(text, std::string("\0holdfast", 9));
   EXPECT_EQ(content(), std::string("\0\0holdfast", 10));
+}
+
+TEST_F(PosixFileOverUnsteadyCalls, FillsSeveralPlacesAlthoughCallsDoPartOfTheWork) {
+  UnsteadyCalls calls;
+  const auto files = posix_file_system(calls);
+  const auto file = files->create(path_);
+  file->write_at(0, bytes_of("holdfast"));
+  for (const std::size_t most : {1, 2, 3, 4}) {
+    calls.most_bytes = most;
+    calls.interruptions = 2;
+    std::string first(3, ' ');
+    std::string second(4, ' ');
+    const std::vector<std::span<std::byte>> places{std::as_writable_bytes(std::span(first)),
+                                                   std::as_writable_bytes(std::span(second))};
+
+    EXPECT_EQ(file->scatter_at(0, places), 7U);
+    EXPECT_EQ(first + second, "holdfas");
+    EXPECT_EQ(file->scatter_at(4, places), 4U);
+    EXPECT_EQ(first + second, "fastfas");
+  }
 }
 
 TEST_F(PosixFileOverUnsteadyCalls, ContinuesAfterInterruptions) {

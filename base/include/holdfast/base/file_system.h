@@ -29,6 +29,9 @@ class File {
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // Returns how many bytes were read: fewer than asked for only at the end of the file.
   virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
+  // Reads what follows `offset` into several places, one after the other, if possible with one system call. Returns
+  // how many bytes were read, as read_at() does. By default it calls read_at() for each place.
+  virtual std::size_t scatter_at(std::uint64_t offset, std::span<const std::span<std::byte>> places);
   virtual std::uint64_t size_bytes() = 0;  // of the whole file at this moment
   // A hint that the disk may start with these bytes, which were written, so that sync() has less to do. It promises
   // nothing and does not wait for the disk. Throws only when the disk has failed or is full.

@@ -14,6 +14,8 @@
 
 #include "holdfast/base/file_system.h"
 
+struct iovec;  // of <sys/uio.h>
+
 namespace holdfast {
 
 // Each function makes the system call of its name and returns its result: negative, with errno set,
@@ -27,6 +29,8 @@ class SystemCalls {
   virtual std::ptrdiff_t pwrite(int descriptor, const void* bytes, std::size_t count, std::int64_t offset);
   // May read less than `count`.
   virtual std::ptrdiff_t pread(int descriptor, void* bytes, std::size_t count, std::int64_t offset);
+  // Reads into `count` places one after the other; may read less than there is room for.
+  virtual std::ptrdiff_t preadv(int descriptor, const iovec* places, int count, std::int64_t offset);
   // A hint to begin writing; Linux alone has it.
   virtual int sync_file_range(int descriptor, std::int64_t offset, std::int64_t count, unsigned flags);
   virtual int fsync(int descriptor);                     // of a file or a folder

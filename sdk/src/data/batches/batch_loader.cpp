@@ -118,6 +118,25 @@ void load_sample(const Destination& to, std::size_t index) {
   to.dataset.load(to.seed, to.part.epoch, position, {.features = row.features, .targets = row.targets});
 }
 
+// Loads the samples [begin, end) of a part. Returns false if it was stopped before the end.
+bool load_samples(const Destination& to, std::size_t begin, std::size_t end, const std::stop_token& stop) {
+  const auto together = static_cast<std::size_t>(to.dataset.last_stage()->samples_of_a_run());
+  while (begin < end) {
+    if (stop.stop_requested()) return false;
+    if (together == 0) {
+      load_sample(to, begin++);
+      continue;
+    }
+    const std::size_t next = std::min(end, begin + together);
+    const LoadedRows rows = to.rows(begin, next);
+    const std::int64_t first = positions_of(to.dataset, to.part).first + static_cast<std::int64_t>(begin);
+    to.dataset.last_stage()->load_run(to.seed, to.part.epoch, first,
+                                      {.features = rows.features, .targets = rows.targets});
+    begin = next;
+  }
+  return true;
+}
+
 // Copies the samples [begin, end) of a part from memory.
 void gather_samples(const Destination& to, const GatheredRows& source, std::size_t begin, std::size_t end) {
   const LoadedRows rows = to.rows(begin, end);
@@ -133,11 +152,7 @@ bool load_part(const Destination& to, const std::stop_token& stop) {
     gather_samples(to, source, 0, count);
     return true;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (stop.stop_requested()) return false;
-    load_sample(to, i);
-  }
-  return true;
+  return load_samples(to, 0, count, stop);
 }
 
 // Loads all samples with the threads of the pool. Threads begin pieces in order, so after a failure no
@@ -151,12 +166,12 @@ bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& p
   FirstFailure failure;
   pool.run(static_cast<int>(pieces), [&](int, int index) {
     const auto piece = static_cast<std::size_t>(index);
-    std::size_t sample = piece * count / pieces;
+    const std::size_t sample = piece * count / pieces;
     const std::size_t end = (piece + 1) * count / pieces;
     if (failure.is_before(sample)) return;
     try {
       if (source.are_there()) return gather_samples(to, source, sample, end);
-      for (; sample < end && !stop.stop_requested(); ++sample) load_sample(to, sample);
+      load_samples(to, sample, end, stop);
     } catch (...) {
       failure.note(sample);
     }
@@ -235,11 +250,10 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   if (resident_ == nullptr && !is_fed() && ways.stage) stage(ways);
   // With feeds, one more batch is on its way to the device.
   std::size_t count = static_cast<std::size_t>(dataset_.prefetch_depth()) + (is_fed() ? 1 : 0);
-  // The thread wakes when half of the places are free: once for several steps, and not in each.
-  if (needs_positions_only()) {
-    count = std::max(count, kPlacesOfPositions);
-    wakes_at_ = count / 2;
-  }
+  if (needs_positions_only()) count = std::max(count, kPlacesOfPositions);
+  // Waking a thread takes the step as long as finding some positions, or loading a small batch. So it is woken once for
+  // several steps, while most batches are still ahead. Positions are found so quickly that half of them are enough.
+  wakes_at_ = std::max<std::size_t>(1, needs_positions_only() ? count / 2 : count / 4);
   for (std::size_t i = 0; i < count; ++i) free_.push_back(std::make_unique<LoadedBatch>());
   // Each buffer keeps its rows for its whole life. So a batch that is being loaded never touches rows on their way.
   if (staged_ != nullptr) {
@@ -355,10 +369,14 @@ void BatchLoader::note_step() {
 
 void BatchLoader::give_back(std::unique_ptr<LoadedBatch> batch) {
   if (batch == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(batch));
-  // The thread may sleep on although a buffer is free. It still has batches ahead, and is woken before they run out.
-  if (free_.size() >= wakes_at_) changed_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(batch));
+    // The thread may sleep on although a buffer is free. It still has batches ahead, and is woken before they run out.
+    if (free_.size() < wakes_at_) return;
+  }
+  // Without the lock, which the thread takes first.
+  changed_.notify_all();
 }
 
 std::unique_ptr<BatchLoader::LoadedBatch> BatchLoader::wait_for_loaded() {

@@ -90,6 +90,11 @@ void FileCacheStage::load(std::uint64_t, std::int64_t, std::int64_t position, Sa
   file_.read(position, std::as_writable_bytes(destination.features), std::as_writable_bytes(destination.targets));
 }
 
+void FileCacheStage::load_run(std::uint64_t, std::int64_t, std::int64_t first, Sample rows) const {
+  file_.read_run(first, std::as_writable_bytes(rows.features), std::as_writable_bytes(rows.targets),
+                 feature_words() * sizeof(float));
+}
+
 Dataset Dataset::cache() const {
   check_is_open("cache");
   return Dataset(std::make_shared<MemoryCacheStage>(stage_));

@@ -70,6 +70,8 @@ class FileCacheStage : public CacheStage {
   FileCacheStage(std::shared_ptr<const Stage> before, const std::string& path, int threads);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void load_run(std::uint64_t seed, std::int64_t epoch, std::int64_t first, Sample rows) const override;
+  std::int64_t samples_of_a_run() const override { return file_.samples_of_a_run(); }
   bool reads_files() const override { return true; }
   void expect(std::uint64_t, std::int64_t, std::int64_t position) const override { file_.expect(position); }
 

@@ -29,6 +29,9 @@ constexpr std::size_t kCacheHeadBytes = kCacheDigestEnd + 3 * sizeof(std::uint64
 constexpr std::uint64_t kMostCacheTextBytes = 64U << 20;
 // All samples of a file have no more bytes than this, which is far from where sums of 64 bits wrap.
 constexpr std::uint64_t kMostSampleBytes = std::uint64_t{1} << 62;
+// Runs of about this size are read at once. The kernel reads ahead in larger steps then, and asks the disk for more
+// with each. A run of samples of 150 KB each was read at 0.6 of the speed of a plain read.
+constexpr std::size_t kRunBytes = std::size_t{1} << 20;
 // Below it, a hint to the kernel takes longer than it saves.
 constexpr std::uint64_t kLeastExpectedBytes = 16U << 10;
 
@@ -160,13 +163,11 @@ void CacheFile::open(FileSystem& files, const CacheContent* wanted) {
 // The disk then reads while other samples are checked. For small samples the call would take longer than it saves.
 void CacheFile::expect(std::int64_t sample) const {
   if (content_.sample_bytes < kLeastExpectedBytes) return;
-  file_->start_reading(first_sample_ + static_cast<std::uint64_t>(sample) * content_.sample_bytes,
-                       content_.sample_bytes);
+  file_->start_reading(begin_of(sample), content_.sample_bytes);
 }
 
 void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const {
-  const auto index = static_cast<std::size_t>(sample);
-  const std::uint64_t begin = first_sample_ + index * (first.size() + rest.size());
+  const std::uint64_t begin = begin_of(sample);
   // The digest covers the sample as one run of bytes, however it is cut into features and targets.
   DigestBuilder found;
   bool is_whole = file_->read_at(begin, first) == first.size();
@@ -175,9 +176,38 @@ void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<
     is_whole = is_whole && file_->read_at(begin + first.size(), rest) == rest.size();
     found.update(rest);
   }
-  if (!is_whole || found.finish() != index_[index]) {
-    refuse(fmt::format("the digest of sample {} is wrong; remove it", sample));
+  if (!is_whole || found.finish() != index_[static_cast<std::size_t>(sample)]) refuse_sample(sample);
+}
+
+// In the file, the two parts of a sample lie one after the other. So a run is read into many places at once.
+void CacheFile::read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests,
+                         std::size_t first_bytes) const {
+  const std::size_t rest_bytes = content_.sample_bytes - first_bytes;
+  const std::size_t count = content_.sample_bytes == 0 ? 0 : (firsts.size() + rests.size()) / content_.sample_bytes;
+  std::vector<std::span<std::byte>> places;
+  for (std::size_t i = 0; i < count; ++i) {
+    places.push_back(firsts.subspan(i * first_bytes, first_bytes));
+    places.push_back(rests.subspan(i * rest_bytes, rest_bytes));
   }
+  // Fewer at the end of a file that someone has cut off meanwhile.
+  const std::size_t got = file_->scatter_at(begin_of(first), places);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t sample = first + static_cast<std::int64_t>(i);
+    DigestBuilder found;
+    found.update(places[2 * i]);
+    found.update(places[2 * i + 1]);
+    const bool is_whole = got >= (i + 1) * content_.sample_bytes;
+    if (!is_whole || found.finish() != index_[static_cast<std::size_t>(sample)]) refuse_sample(sample);
+  }
+}
+
+std::int64_t CacheFile::samples_of_a_run() const {
+  return static_cast<std::int64_t>(
+      std::max<std::size_t>(1, kRunBytes / std::max<std::size_t>(1, content_.sample_bytes)));
+}
+
+void CacheFile::refuse_sample(std::int64_t sample) const {
+  refuse(fmt::format("the digest of sample {} is wrong; remove it", sample));
 }
 
 void CacheFile::refuse(const std::string& reason) const {

@@ -51,8 +51,18 @@ class CacheFile {
   void expect(std::int64_t sample) const;
   // Both parts together are the sample. Any thread, several at once. Throws Error{invalid_file} if its digest is wrong.
   void read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const;
+  // Reads the samples from `first` on, as read() does, with one call of the system for all of them. The first
+  // `first_bytes` bytes of each go to `firsts`, the others to `rests`: as many samples as both have room for.
+  void read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests,
+                std::size_t first_bytes) const;
+  // How many samples read_run() should read, so that the disk has enough to do: one or more.
+  std::int64_t samples_of_a_run() const;
 
  private:
+  std::uint64_t begin_of(std::int64_t sample) const {
+    return first_sample_ + static_cast<std::uint64_t>(sample) * content_.sample_bytes;
+  }
+  [[noreturn]] void refuse_sample(std::int64_t sample) const;
   // Null: any content.
   void open(FileSystem& files, const CacheContent* wanted);
   [[noreturn]] void refuse(const std::string& reason) const;

@@ -68,6 +68,17 @@ void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   load(seed, epoch, position, {.features = features, .targets = targets});
 }
 
+void Stage::load_run(std::uint64_t seed, std::int64_t epoch, std::int64_t first, Sample rows) const {
+  const std::size_t features = feature_words();
+  const std::size_t targets = target_words();
+  const std::size_t count = features > 0 ? rows.features.size() / features : rows.targets.size() / targets;
+  for (std::size_t i = 0; i < count; ++i) {
+    load(seed, epoch, first + static_cast<std::int64_t>(i),
+         {.features = rows.features.subspan(i * features, features),
+          .targets = rows.targets.subspan(i * targets, targets)});
+  }
+}
+
 bool Stage::reads_files() const {
   const std::vector<const Stage*> before = parents();
   return std::ranges::any_of(before, [](const Stage* parent) { return parent->reads_files(); });

@@ -95,6 +95,11 @@ class Stage {
   // As Dataset::load(), which has checked the position and the destination: rows of feature_words() and
   // target_words().
   virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
+  // As load() for each position from `first` on: rows that follow each other, as many as there is room for. Stages that
+  // read neighbours from a file read several at once.
+  virtual void load_run(std::uint64_t seed, std::int64_t epoch, std::int64_t first, Sample rows) const;
+  // How many samples load_run() should get at once; 0: it would only call load(). More take no less time.
+  virtual std::int64_t samples_of_a_run() const { return 0; }
   // Whether expect() is of use: this stage, or one before it, reads samples from a file.
   virtual bool reads_files() const;
   // A hint that this sample will be loaded soon, for stages that read files. It cannot fail and has no influence on

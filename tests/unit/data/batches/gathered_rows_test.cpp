@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "holdfast/core/random.h"
@@ -53,6 +55,32 @@ TEST(GatheredRows, AreTheRowsThatStagesLoad) {
     for (std::size_t i = 0; i < count; ++i) {
       const std::vector<float> expected = loaded(data, 5, 2, first + static_cast<std::int64_t>(i));
       EXPECT_EQ((std::vector<float>{features[2 * i], features[2 * i + 1], targets[i]}), expected) << data.description();
+    }
+  }
+}
+
+// Rows are copied line by line, several side by side, and those that are left one by one.
+TEST(GatheredRows, AreWholeAtAnyWidthAndNumber) {
+  for (const std::int64_t width : {1, 15, 16, 17, 40, 784, 1025}) {
+    Tensor features(Shape{23, width});
+    float value = 0;
+    for (std::int64_t i = 0; i < 23; ++i) {
+      for (float& element : features.sample(i)) element = value++;
+    }
+    const Dataset data = from_tensors(features, Tensor(Shape{23, 3})).shuffle();
+    const GatheredRows rows(*data.last_stage());
+    for (const std::size_t count : {1, 3, 4, 5, 8, 23}) {
+      std::vector<float> gathered(count * static_cast<std::size_t>(width));
+      std::vector<float> targets(count * 3, -1.0F);
+
+      rows.gather(5, 2, 0, gathered, targets);
+
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::vector<float> expected = loaded(data, 5, 2, static_cast<std::int64_t>(i));
+        const auto row = std::span(gathered).subspan(i * static_cast<std::size_t>(width), width);
+        EXPECT_TRUE(std::ranges::equal(row, std::span(expected).first(width))) << width << ", sample " << i;
+      }
+      EXPECT_EQ(targets, std::vector<float>(count * 3, 0.0F));
     }
   }
 }

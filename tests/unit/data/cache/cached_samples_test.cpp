@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "data/batches/batch_loader.h"
 #include "holdfast/base/error.h"
 #include "holdfast/data/picture_changes.h"
 #include "holdfast/data/source.h"
@@ -230,6 +231,66 @@ TEST_F(Cache, HasTheSameBytesFromAnyNumberOfThreads) {
 
   EXPECT_EQ(*source.loads, 2 * 5000);
   EXPECT_TRUE(bytes_of_file(path()) == by_one);
+}
+
+// Several samples are read with one call of the system. A run of them is about 1 MiB, so 26 of these.
+class CacheOfLargeSamples : public Cache {
+ protected:
+  static constexpr std::int64_t kFloats = 10'000;
+
+  // The values of all samples, in order, and their labels.
+  std::vector<float> loaded_by(int threads) const {
+    const Dataset cached = source_.data.cache(path());
+    std::vector<float> values;
+    BatchLoader loader(cached.batch(50).prefetch(1, {.threads = threads}), 1, 1, 0, 1, 0, 0, 1);
+    while (const std::optional<Batch> batch = loader.next()) {
+      values.insert(values.end(), batch->shards[0].features.begin(), batch->shards[0].features.end());
+      values.insert(values.end(), batch->shards[0].targets.begin(), batch->shards[0].targets.end());
+    }
+    return values;
+  }
+
+  struct Source {
+    Dataset data =
+        from_source({.size = 70, .inputs = {{"x", {kFloats}}}, .targets = {{"label", {}}}, .content = "large"},
+                    [](std::int64_t sample, const SampleArrays& into) {
+                      float value = static_cast<float>(sample);
+                      for (float& element : into.inputs.elements<float>(0)) element = value += 0.5F;
+                      into.targets.elements<float>(0)[0] = static_cast<float>(sample);
+                    });
+  } source_;
+};
+
+TEST_F(CacheOfLargeSamples, GivesTheSameRowsByAnyNumberOfThreads) {
+  const std::vector<float> by_one = loaded_by(1);
+  ASSERT_EQ(by_one.size(), 70U * (kFloats + 1));
+  for (std::int64_t sample = 0; sample < 70; ++sample) {
+    // Batches of 50 and of 20, each with its labels after its features.
+    const std::int64_t first = sample < 50 ? 0 : 50 * (kFloats + 1);
+    const auto at = static_cast<std::size_t>(first + sample % 50 * kFloats);
+    EXPECT_EQ(by_one[at], static_cast<float>(sample) + 0.5F);
+    EXPECT_EQ(by_one[static_cast<std::size_t>(first + (sample < 50 ? 50 : 20) * kFloats + sample % 50)],
+              static_cast<float>(sample));
+  }
+  EXPECT_EQ(loaded_by(3), by_one);
+}
+
+TEST_F(CacheOfLargeSamples, NameTheSampleWhoseBytesAreWrong) {
+  static_cast<void>(source_.data.cache(path()));
+  const auto sample_bytes = static_cast<std::int64_t>((kFloats + 1) * sizeof(float));
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path()));
+  for (const std::int64_t sample : {0, 25, 26, 33, 69}) {
+    const std::int64_t end = size - (69 - sample) * sample_bytes;
+    // A byte of its features, and one of its label, which is the last.
+    for (const std::int64_t at : {end - sample_bytes + 100, end - 1}) {
+      change_byte(at);
+      for (const int threads : {1, 2}) {
+        EXPECT_THAT(sentence_thrown_by([&] { loaded_by(threads); }),
+                    HasSubstr("the digest of sample " + std::to_string(sample) + " is wrong"));
+      }
+      change_byte(at);
+    }
+  }
 }
 
 TEST_F(Cache, ReportsTheFirstSampleInOrderThatFails) {

@@ -272,7 +272,8 @@ TEST(IncidentStory, SaysBothWhyARunEndsAndWhichProcessIsLeft) {
   told.happens(9100ms, killed(1, 9, 7));
   told.happens(100s, {.kind = EventKind::timer});
 
-  EXPECT_THAT(told.lines, IsEmpty());
+  EXPECT_THAT(told.lines, ElementsAre("warning replica 1 hung in step 7: no progress for 9.0 s; training waits for the "
+                                      "others"));
   EXPECT_EQ(told.sentence,
             "training ended: replica 1 hung in step 7: no progress for 9.0 s (gave up: process 0 (replica 0) did not "
             "end within 30.0 s of SIGKILL; before that: gave up after 0 restarts within 600.0 s, the limit of "

@@ -44,7 +44,7 @@ class UnsteadyCalls : public SystemCalls {
   std::ptrdiff_t preadv(int descriptor, const iovec* places, int count, std::int64_t offset) override {
     if (is_interrupted()) return -1;
     if (most_bytes == SIZE_MAX) return SystemCalls::preadv(descriptor, places, count, offset);
-    // Of the first place alone, and not all of that.
+    // Fills a part of the first place alone.
     return SystemCalls::pread(descriptor, places->iov_base, std::min(places->iov_len, most_bytes), offset);
   }
   int fsync(int descriptor) override { return is_interrupted() ? -1 : SystemCalls::fsync(descriptor); }

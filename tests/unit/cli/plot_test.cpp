@@ -92,10 +92,9 @@ TEST_F(Plot, RefusesAnOutputThatIsNoDrawing) {
   EXPECT_EQ(files_.contents(), before);
 }
 
-TEST_F(Plot, SaysWhatAFolderWillMean) {
+TEST_F(Plot, RefusesAFolder) {
   EXPECT_EQ(run({"plot", "/d"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("/d is a folder; plot draws the model of one savepoint. For the folder of a run it "
-                                    "will draw the curves of its metrics"));
+  EXPECT_THAT(problems(), HasSubstr("/d is a folder; plot draws the model of one savepoint, not the metrics of a run"));
 }
 
 TEST_F(Plot, RefusesFilesWithoutAModelOfLayers) {

@@ -187,7 +187,7 @@ TEST(Recall, FindsEachClassOnceAmongTheLargestAlsoWhereSomeAreMinusInfinity) {
 
   EXPECT_EQ(sum_of_rows(precision, {5, -kUnboundedScore, -kUnboundedScore, -kUnboundedScore}, {1, 0, 0, 0}, 1), 1.0F);
   EXPECT_EQ(sum_of_rows(metrics::Recall({.top_k = 3}), {5, -kUnboundedScore, 4, -kUnboundedScore}, {1, 0, 1, 0}, 1),
-            1.0F);
+            2.0F);
 }
 
 TEST(TopK, CountsNanAndImpossibleTargetsAsMisses) {

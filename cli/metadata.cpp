@@ -143,13 +143,13 @@ class Differences {
     for (const auto& item : a.items()) {
       const auto other = b.find(item.key());
       if (other == b.end()) {
-        lines_.push_back("only in A: " + prefix + item.key());
+        lines_.push_back(fmt::format("only in A: {}{}", prefix, item.key()));
       } else {
         compare(item.value(), *other, prefix + item.key());
       }
     }
     for (const auto& item : b.items()) {
-      if (!a.contains(item.key())) lines_.push_back("only in B: " + prefix + item.key());
+      if (!a.contains(item.key())) lines_.push_back(fmt::format("only in B: {}{}", prefix, item.key()));
     }
   }
 

@@ -97,8 +97,8 @@ std::string describe_host(const Json& host) {
   if (stage == "awaited") return "has not joined yet";
   if (stage == "there") return "part of the run";
   const std::string since = with_digits(host.at("seconds_away").get<double>(), 1) + " s";
-  if (stage == "leaving") return "is leaving, asked " + since + " ago";
-  if (host.at("was_asked_to_leave").get<bool>()) return "has left, asked " + since + " ago";
+  if (stage == "leaving") return fmt::format("is leaving, asked {} ago", since);
+  if (host.at("was_asked_to_leave").get<bool>()) return fmt::format("has left, asked {} ago", since);
   return fmt::format("lost {} ago: {}", since, printable(host.at("why_away").get<std::string>()));
 }
 

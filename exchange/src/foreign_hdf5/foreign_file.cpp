@@ -61,9 +61,9 @@ Error refusal(const std::string& label, const Error& problem) {
   const bool is_the_file = problem.code() == ErrorCode::invalid_file;
   const bool is_memory = problem.code() == ErrorCode::out_of_memory;
   return Error(problem.code(),
-               label + (is_the_file ? " is refused: " : " cannot be read: ") + problem.what() +
-                   (is_the_file ? "; write a plain file with the program that made it, or use another copy" : "") +
-                   (is_memory ? kAllowMoreMemory : ""));
+               fmt::format("{} {}: {}{}{}", label, is_the_file ? "is refused" : "cannot be read", problem.what(),
+                           is_the_file ? "; write a plain file with the program that made it, or use another copy" : "",
+                           is_memory ? kAllowMoreMemory : ""));
 }
 
 // The size is checked before the memory is allocated.

@@ -4,6 +4,8 @@
 
 #include "container/index.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "container/byte_order.h"
@@ -93,13 +95,14 @@ class Decoder {
     array.info.name = bytes_.text(bytes_.integer<std::uint16_t>());
     require(is_valid_name(array.info.name), "holds an array without a valid name");
     const auto dtype = bytes_.integer<std::uint8_t>();
-    require(dtype < std::size(kDTypes), "gives " + array.info.name + " an unknown element type");
+    require(dtype < std::size(kDTypes), fmt::format("gives {} an unknown element type", array.info.name));
     array.info.dtype = kDTypes[dtype];
     const auto storage = bytes_.integer<std::uint8_t>();
-    require(storage <= static_cast<std::uint8_t>(Storage::zstd), "stores " + array.info.name + " in an unknown way");
+    require(storage <= static_cast<std::uint8_t>(Storage::zstd),
+            fmt::format("stores {} in an unknown way", array.info.name));
     array.info.storage = static_cast<Storage>(storage);
     const auto axes = bytes_.integer<std::uint8_t>();
-    require(axes <= kMaxAxes, "gives " + array.info.name + " too many axes");
+    require(axes <= kMaxAxes, fmt::format("gives {} too many axes", array.info.name));
     require(bytes_.integer<std::uint8_t>() == 0, "has bits that this version does not know");
     for (std::size_t axis = 0; axis < axes; ++axis) array.info.shape.push_back(bytes_.integer<std::uint64_t>());
     array.offset = bytes_.integer<std::uint64_t>();
@@ -114,12 +117,12 @@ class Decoder {
     require(multiply_shape(array.info.shape, size_bytes(array.info.dtype), bytes), name + " exceeds 64 bits");
     // One content has one form: the writer never compresses small arrays.
     require(array.info.storage == Storage::contiguous || bytes > kMaxUncompressedBytes,
-            "compresses " + name + ", which is too small for that");
+            fmt::format("compresses {}, which is too small for that", name));
     // The pieces follow from the shape, so the count of the file is only compared with the right one.
     const PieceSizes sizes = piece_sizes(array.info);
     const auto count = bytes_.integer<std::uint32_t>();
     require(count == sizes.count && count <= bytes_.left() / kPieceRecordBytes,
-            "cuts " + name + " into a wrong number of pieces");
+            fmt::format("cuts {} into a wrong number of pieces", name));
     array.pieces.reserve(count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto stored_bytes = bytes_.integer<std::uint32_t>();
@@ -128,7 +131,7 @@ class Decoder {
       const bool fits = array.info.storage == Storage::contiguous
                             ? stored_bytes == piece_bytes
                             : stored_bytes >= min_frame_bytes(piece_bytes) && stored_bytes <= 2 * kMaxChunkBytes;
-      require(fits, "gives a piece of " + name + " an impossible size");
+      if (!fits) fail(fmt::format("gives a piece of {} an impossible size", name));
       array.pieces.push_back({stored_bytes, bytes_.digest()});
     }
   }

@@ -32,7 +32,7 @@ bool begins_with(std::span<const std::byte> bytes, const std::array<std::uint8_t
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, path + " " + problem);
+  throw Error(ErrorCode::invalid_file, fmt::format("{} {}", path, problem));
 }
 
 constexpr const char* kUseAnother = "use another savepoint or a copy of this one";

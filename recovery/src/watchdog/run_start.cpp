@@ -263,8 +263,8 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
   const bool is_there = holds_run(directory);
   if (how.start == Start::resume) {
     if (!how.asked_by.empty()) {
-      log(LogLevel::info, how.asked_by + (is_there ? ": goes on with the run in " + directory
-                                                   : fmt::format(": {} holds no run", directory)));
+      log(LogLevel::info, is_there ? fmt::format("{}: goes on with the run in {}", how.asked_by, directory)
+                                   : fmt::format("{}: {} holds no run", how.asked_by, directory));
     }
     return run;
   }

@@ -132,7 +132,7 @@ void NcclConnection::queue(const std::string& what, const std::function<void()>&
   calls();
   // Also after a call that failed: an open group would swallow everything that follows.
   check(library_->group_end(), "ncclGroupEnd");
-  if (is_failure(failed_call_)) fail(failed_call_, failed_call_name_ + " of the " + what, deadline);
+  if (is_failure(failed_call_)) fail(failed_call_, fmt::format("{} of the {}", failed_call_name_, what), deadline);
   settle(what, deadline);
 }
 

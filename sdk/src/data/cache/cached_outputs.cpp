@@ -59,7 +59,7 @@ class CachedOutputsStage final : public ChainedStage {
   StageKind kind() const override { return StageKind::feature_map; }
   // Equal models make equal features of equal samples.
   // The name is what tells whether two data sets have the same samples, as that of a map() does.
-  std::string map_name() const override { return "outputs of " + model_digest_ + weights_digest_; }
+  std::string map_name() const override { return fmt::format("outputs of {}{}", model_digest_, weights_digest_); }
   void describe(nlohmann::ordered_json& stages) const override {
     before().describe(stages);
     stages.push_back({{"kind", "outputs"}, {"model", model_digest_}, {"weights", weights_digest_}, {"block", block_}});

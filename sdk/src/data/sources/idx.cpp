@@ -49,8 +49,8 @@ class IdxSource : public SourceStage {
   }
   // The scale is left out: the samples are the same.
   std::string content() const override {
-    return "idx " + feature_shape().with_batch(size()).to_string() + " " + image_digest_.hex() + " " +
-           label_digest_.hex();
+    return fmt::format("idx {} {} {}", feature_shape().with_batch(size()).to_string(), image_digest_.hex(),
+                       label_digest_.hex());
   }
 
   void describe(nlohmann::ordered_json& stages) const override {

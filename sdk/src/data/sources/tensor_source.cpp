@@ -42,8 +42,8 @@ class TensorSource : public SourceStage {
     std::ranges::copy(targets_.sample(position), targets.begin());
   }
   std::string content() const override {
-    return "tensors " + features_.shape().to_string() + " " + feature_digest_.hex() + " " +
-           targets_.shape().to_string() + " " + target_digest_.hex();
+    return fmt::format("tensors {} {} {} {}", features_.shape().to_string(), feature_digest_.hex(),
+                       targets_.shape().to_string(), target_digest_.hex());
   }
 
   SourceArrays arrays() const override { return {features_.values(), targets_.values()}; }

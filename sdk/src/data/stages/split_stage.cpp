@@ -45,7 +45,7 @@ std::string text_of_class(const SampleClass& of) {
   for (std::size_t i = 0; i < std::min(of.targets.size(), kShown); ++i) {
     row += (i == 0 ? "" : ", ") + number(of.targets[i]);
   }
-  return "the class with the targets [" + row + (of.targets.size() > kShown ? ", ...]" : "]");
+  return fmt::format("the class with the targets [{}{}]", row, of.targets.size() > kShown ? ", ..." : "");
 }
 
 // The only target whose classes are known without a rule of the application: integers, one array.

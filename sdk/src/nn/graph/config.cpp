@@ -73,8 +73,7 @@ JsonConfigReader::JsonConfigReader(const Json& object, std::string place) : obje
 }
 
 void JsonConfigReader::reject(std::string_view key, std::string_view needed) const {
-  throw Error(ErrorCode::invalid_file,
-              place_ + " of the model graph needs \"" + std::string(key) + "\", " + std::string(needed));
+  throw Error(ErrorCode::invalid_file, fmt::format("{} of the model graph needs \"{}\", {}", place_, key, needed));
 }
 
 const Json& JsonConfigReader::value(std::string_view key) {

@@ -15,21 +15,21 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
   const bool gives_probabilities = *last == Activation::softmax || *last == Activation::sigmoid;
   if (gives_probabilities != options.from_logits) return;
   const std::string activation(name(*last));
-  const std::string fit(fitting);
   // A model may be trained so on purpose, so each sentence names the option for it.
   const std::string accept = "; to train so on purpose, set .accept_any_activation = true";
   if (options.from_logits) {
-    throw Error(ErrorCode::invalid_argument,
-                loss + " with from_logits takes scores and applies the " + fit +
-                    " itself, but the model's last layer ends with a " + activation +
-                    ", so that it would be applied twice: leave from_logits out, or the activation (a linear last " +
-                    "layer with from_logits is the more exact of the two)" + accept);
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} with from_logits takes scores and applies the {} itself, but the model's last layer ends "
+                    "with a {}, so that it would be applied twice: leave from_logits out, or the activation (a "
+                    "linear last layer with from_logits is the more exact of the two){}",
+                    loss, fitting, activation, accept));
   }
-  throw Error(ErrorCode::invalid_argument,
-              loss + " without from_logits takes probabilities, but the model's last layer has the activation " +
-                  activation + ", whose values are not probabilities: set {.from_logits = true}" +
-                  (*last == Activation::linear ? "" : " after a linear layer") + ", or end the model with " + fit +
-                  accept);
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} without from_logits takes probabilities, but the model's last layer has the activation {}, "
+                  "whose values are not probabilities: set {{.from_logits = true}}{}, or end the model with {}{}",
+                  loss, activation, *last == Activation::linear ? "" : " after a linear layer", fitting, accept));
 }
 
 void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options) {

@@ -1,5 +1,7 @@
 #include "nn/losses/softmax_row.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -8,7 +10,8 @@ namespace holdfast {
 void check_has_classes(const std::string& loss, const Shape& output) {
   if (output.rank() >= 1 && output.element_count() > 0) return;
   throw Error(ErrorCode::invalid_argument,
-              loss + " needs a model whose output has an axis, the classes; it has the shape " + output.to_string());
+              fmt::format("{} needs a model whose output has an axis, the classes; it has the shape {}", loss,
+                          output.to_string()));
 }
 
 std::size_t axes_before_classes(const Shape& output) {

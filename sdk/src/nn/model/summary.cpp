@@ -135,16 +135,15 @@ std::string Model::summary() const {
   // The weights of frozen layers are among the buffers.
   const std::size_t trainable = parameters().element_count();
   const std::size_t kept = buffers().element_count();
-  return table(rows) + outputs_line(*description_) + "Total params: " + with_separators(trainable + kept) + "\n" +
-         "Trainable params: " + with_separators(trainable) + "\n" + "Non-trainable params: " + with_separators(kept) +
-         "\n";
+  return fmt::format("{}{}Total params: {}\nTrainable params: {}\nNon-trainable params: {}\n", table(rows),
+                     outputs_line(*description_), with_separators(trainable + kept), with_separators(trainable),
+                     with_separators(kept));
 }
 
 std::string Model::summary(std::int64_t samples) const {
-  return summary() +
-         fmt::format("Memory for {} at a time, without the optimizer's slots\n",
-                     samples == 1 ? "1 sample" : fmt::format("{} samples", samples)) +
-         "  training step: " + sum_of(training_memory(samples)) + "  prediction: " + sum_of(prediction_memory(samples));
+  return fmt::format("{}Memory for {} at a time, without the optimizer's slots\n  training step: {}  prediction: {}",
+                     summary(), samples == 1 ? "1 sample" : fmt::format("{} samples", samples),
+                     sum_of(training_memory(samples)), sum_of(prediction_memory(samples)));
 }
 
 }  // namespace holdfast

@@ -5,6 +5,8 @@
 
 #include "nn/plan/model_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +21,7 @@ static constexpr std::size_t kMissing = std::numeric_limits<std::size_t>::max();
 static std::string name_of(const GraphOperation& operation, const Graph& graph, const ArenaLayout& parameters) {
   const auto named = [&](std::size_t entry) {
     const std::string& name = parameters.entries()[entry].name;
-    return name.substr(0, name.rfind('/')) + ": " + operation.operation->name();
+    return fmt::format("{}: {}", name.substr(0, name.rfind('/')), operation.operation->name());
   };
   for (const ArrayId input : operation.inputs) {
     if (input == kNoArray || graph.arrays[input].source != GraphArray::Source::parameter) continue;

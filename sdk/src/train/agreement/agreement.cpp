@@ -196,7 +196,7 @@ void Agreement::go_back_or_end(std::int64_t step, const std::string& sentence, c
   const bool can_go_back = training_.is_supervised() && training_.running_fit->when_not_finite != WhenNotFinite::stop;
   if (is_repeated || !can_go_back) {
     throw Error(ErrorCode::not_finite,
-                sentence + (is_repeated ? ", again after the replicas went back" : "") + "; " + advice);
+                fmt::format("{}{}; {}", sentence, is_repeated ? ", again after the replicas went back" : "", advice));
   }
   dispute_ = Dispute{.step = step};
   roll_back(step, sentence);

@@ -4,6 +4,8 @@
 
 #include "train/step/checked_step.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -99,8 +101,8 @@ StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& fir
     const int size = runner_.context().size;
     outcome.check = verdict;
     // Both times, because a rank that was wrong once may agree with the others the second time.
-    outcome.check_reports = "first " + describe(first, recomputations(false, size)) + "; then " +
-                            describe(again, recomputations(true, size));
+    outcome.check_reports = fmt::format("first {}; then {}", describe(first, recomputations(false, size)),
+                                        describe(again, recomputations(true, size)));
     return outcome;
   };
   StepArithmetic arithmetic(runner_, loaded.batch(), step, options_);

@@ -24,7 +24,7 @@ std::string describe(const MemoryShortage& shortage) {
       fmt::format("allocating {} on {} failed: ", in_bytes(shortage.asked_bytes), shortage.device);
   // The free memory is in pieces, so a smaller batch might not help.
   if (shortage.asked_bytes <= shortage.free_bytes) {
-    return start + there + ", but not in one piece; restarting what runs on the device would help";
+    return fmt::format("{}{}, but not in one piece; restarting what runs on the device would help", start, there);
   }
   return fmt::format(
       "{}{}, {} are missing; a smaller batch, fewer replicas on this device or ending other programs on it "

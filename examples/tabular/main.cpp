@@ -28,6 +28,6 @@ int main(int argc, char** argv) {
   });
   if (code != 0 || is_replica_process()) return code;
   const Model best = load_model(best_savepoint(run, "val_loss"));
-  const auto prices = encoder.to_target_units(best.predict(encoder.features(test))).values();
-  for (int i = 0; i < 5; ++i) std::printf("%.0f %.0f\n", prices[i], test.numbers("price")[i]);
+  const auto price = encoder.to_target_units(best.predict(encoder.features(test))).values();
+  for (int i = 0; auto y : test.take(5).numbers("price")) std::printf("%.0f %.0f\n", price[i++], y);
 }

@@ -22,6 +22,11 @@ void refuse_to_write(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: {}", path, problem));
 }
 
+std::string bytes_for_shape(std::span<const std::uint64_t> shape, std::size_t element_bytes) {
+  std::uint64_t bytes = 0;
+  return multiply_shape(shape, element_bytes, bytes) ? std::to_string(bytes) : "more than 64 bits can count";
+}
+
 void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names;
   for (const ArrayView& array : arrays) {
@@ -32,7 +37,7 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
     std::uint64_t bytes = 0;
     if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
       refuse_to_write(path, fmt::format("{} has {} bytes, but its shape needs {}; pass all of its elements", label,
-                                        array.bytes.size(), bytes));
+                                        array.bytes.size(), bytes_for_shape(array.shape, size_bytes(array.dtype))));
     }
     if (array.dtype == DType::boolean && !holds_booleans(array.bytes)) {
       refuse_to_write(path, label + " is boolean but holds bytes other than 0 and 1; use only these");

@@ -3,6 +3,7 @@
 // Checks of arrays and metadata that several formats of exchange share.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ namespace holdfast::format {
 // Throws Error{invalid_argument} unless every array has a name in UTF-8 that no other has, the bytes of its shape
 // and, if it is boolean, only the values 0 and 1.
 void check_arrays(const std::string& path, std::span<const ArrayView> arrays);
+
+// The bytes of that shape, for a sentence: "24", or "more than 64 bits can count".
+std::string bytes_for_shape(std::span<const std::uint64_t> shape, std::size_t element_bytes);
 
 // Throws Error{invalid_argument} unless the text is JSON in UTF-8.
 void check_metadata(const std::string& path, std::string_view metadata_json);

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "bytes/array_checks.h"
 #include "foreign_hdf5/tree.h"
 #include "foreign_hdf5/tree_names.h"
 #include "hdf5/hdf5_session.h"
@@ -147,7 +148,8 @@ class Planner {
     const bool is_countable = multiply_shape(array.shape, size_bytes(array.dtype), bytes);
     check_.require(array.shape.size() <= kMaxAxes, fmt::format("{} has more than {} axes", label, kMaxAxes));
     check_.require(is_countable && bytes == array.bytes.size(),
-                   fmt::format("{} has {} bytes, but its shape needs {}", label, array.bytes.size(), bytes));
+                   fmt::format("{} has {} bytes, but its shape needs {}", label, array.bytes.size(),
+                               bytes_for_shape(array.shape, size_bytes(array.dtype))));
   }
 
   Checker check_;

@@ -225,8 +225,9 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
   std::uint64_t data_bytes = 0;
   if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
       data_bytes != file_bytes - header.data_offset) {
-    NpyArray{path, array}.refuse(
-        fmt::format("has {} bytes of elements, but its shape needs {}", file_bytes - header.data_offset, data_bytes));
+    NpyArray{path, array}.refuse(fmt::format("has {} bytes of elements, but its shape needs {}",
+                                             file_bytes - header.data_offset,
+                                             bytes_for_shape(header.shape, size_bytes(header.dtype))));
   }
   return data_bytes;
 }

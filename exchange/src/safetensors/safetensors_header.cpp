@@ -11,6 +11,7 @@
 #include <array>
 #include <tuple>
 
+#include "bytes/array_checks.h"
 #include "bytes/byte_source.h"
 #include "bytes/json.h"
 #include "holdfast/base/error.h"
@@ -227,8 +228,8 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
     // How many bytes an element of an unknown type takes is not known either.
     if (!entry.unknown_type.empty()) continue;
     if (!multiply_shape(entry.shape, size_bytes(entry.dtype), bytes) || bytes != entry.end - entry.begin) {
-      refuse_header(path,
-                    fmt::format("{} has {} bytes, but its shape needs {}", label, entry.end - entry.begin, bytes));
+      refuse_header(path, fmt::format("{} has {} bytes, but its shape needs {}", label, entry.end - entry.begin,
+                                      bytes_for_shape(entry.shape, size_bytes(entry.dtype))));
     }
   }
   if (end != data_bytes) {

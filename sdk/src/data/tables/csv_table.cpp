@@ -113,6 +113,7 @@ bool CsvTable::is_header(const CsvRecord& first) const {
 // The first record decides how many columns there are, whether it is a header or a row.
 void CsvTable::name_columns(const CsvRecord& first) {
   has_header_ = is_header(first);
+  data_.has_row_for_header = options_.header == CsvHeader::detect && options_.names.empty() && !has_header_;
   if (!options_.names.empty() && options_.names.size() != first.size()) {
     refuse_csv(fmt::format("\"{}\", line {}: {} columns, but {} names were given; name all, or none", data_.path,
                            first.line(), first.size(), options_.names.size()));

@@ -93,10 +93,12 @@ class ColumnFit {
     }
     if (!is_category()) return number(options_.normalize_targets);
     if (options_.normalize_targets) {
-      throw refused_fit(
-          fmt::format("`normalize_targets` is for targets of numbers, and column {} is one of categories; "
-                      "leave out the option, or correct the column",
-                      quoted_text(result_.column)));
+      throw refused_fit(fmt::format(
+          "`normalize_targets` is for targets of numbers, and column {} is one of categories, {}; "
+          "correct the column, add a text that stands for no value to CsvOptions::missing, or leave out "
+          "the option",
+          quoted_text(result_.column),
+          cells_.type == ColumnType::text ? reason_of_text(table_.data(), cells_) : "as `categories` says"));
     }
     // A model has no class for an unknown category.
     return category(EncodingKind::id, UnknownCategory::refuse);
@@ -107,11 +109,11 @@ class ColumnFit {
     if (contains(options_.categories, result_.column)) return true;
     if (cells_.type != ColumnType::text) return false;
     // One wrong cell must not make a feature or a class of each number.
-    if (is_nearly_of_numbers(cells_)) throw nearly_of_numbers();
+    if (is_mostly_of_numbers(cells_)) throw mostly_of_numbers();
     return true;
   }
 
-  Error nearly_of_numbers() const {
+  Error mostly_of_numbers() const {
     return refused_fit(
         fmt::format("column {} is text, {}, but {} of its {} values are numbers; correct the cell, add its text to "
                     "CsvOptions::missing if it stands for no value, or name the column in `categories` if it has some",

@@ -198,6 +198,12 @@ Table Table::skip(std::int64_t count) const {
 }
 
 TableSplit Table::split_off_fraction(double fraction, const TableSplitOptions& options) const {
+  if (rows() == 0) {
+    throw refused_table(
+        fmt::format("split() of {} without rows: they were all left out before it; see what summary() "
+                    "says of the whole table, a column without any value for example",
+                    data_->path.empty() ? "a table" : "\"" + data_->path + "\""));
+  }
   return split_off(samples_of_fraction(fraction, rows(), "row"), options);
 }
 

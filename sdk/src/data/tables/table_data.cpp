@@ -31,9 +31,14 @@ std::size_t TableData::index_of(std::string_view column) const {
   }
   std::vector<std::string> names;
   for (const TableColumn& other : columns) names.push_back(other.name);
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has no column {}; the nearest name is {}", path.empty() ? "the table" : quoted_text(path),
-                          quoted_text(column), quoted_text(nearest_name(column, names))));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} has no column {}; the nearest name is {}{}", path.empty() ? "the table" : quoted_text(path),
+                  quoted_text(column), quoted_text(nearest_name(column, names)),
+                  has_row_for_header
+                      ? ". Its first line has a number, so it was taken for a row; if it holds the names, "
+                        "set CsvOptions::header to CsvHeader::present"
+                      : ""));
 }
 
 // Two columns of one name could not be told apart by any later function, and the second would never be read.
@@ -47,10 +52,10 @@ void check_column_names(const TableData& data, ErrorCode code) {
   }
 }
 
-bool is_nearly_of_numbers(const TableColumn& column) {
+bool is_mostly_of_numbers(const TableColumn& column) {
   constexpr std::int64_t kFewestValues = 10;
   return column.type == ColumnType::text && column.text_row >= 0 && column.values >= kFewestValues &&
-         column.values - column.numbers <= column.values / 10;
+         2 * column.numbers >= column.values;
 }
 
 // The row that made the column text is what the user looks for: mostly one cell of thousands holds "?" or "n/a".

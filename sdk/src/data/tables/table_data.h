@@ -60,7 +60,8 @@ struct TableData {
   std::vector<std::int64_t> lines = {};  // of each row in the file, counted from 1; empty if it has no lines
   std::vector<TableColumn> columns = {};
   std::int64_t rows = 0;
-  SkippedSamples skipped = {};  // lines of the file that were left out
+  SkippedSamples skipped = {};      // lines of the file that were left out
+  bool has_row_for_header = false;  // the first line of a CSV file was found to be a row, and nobody had said so
 
   // "\"houses.csv\", line 17", "\"houses.parquet\", row 15", or "row 15 of the table".
   std::string place(std::int64_t row) const;
@@ -71,9 +72,9 @@ struct TableData {
 // "integer", "real" or "text".
 std::string_view to_string(ColumnType type);
 
-// Whether a column became text by few of its cells, which are likely mistakes: 9 of 10 of its values spell a number, of
-// at least 10 values. A text that was declared is meant as one.
-bool is_nearly_of_numbers(const TableColumn& column);
+// Whether a column became text although half of its values or more are numbers, of at least 10 values: the others are
+// likely mistakes, or words for no value. A text that was declared is meant as one.
+bool is_mostly_of_numbers(const TableColumn& column);
 
 // "since \"houses.csv\", line 17 holds \"12o\"": the first cell that is not a number.
 std::string reason_of_text(const TableData& data, const TableColumn& column);

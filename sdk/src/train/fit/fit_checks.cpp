@@ -150,7 +150,16 @@ void require_monitored_names(const Trainable& trainable, const FitOptions& optio
     logged[name] = 0;
     if (options.validation) logged["val_" + name] = 0;
   }
+  const bool is_ever_validated = options.epochs >= options.validation_every;
   for (const CallbackHandle& callback : options.callbacks) {
+    for (const std::string& name : callback->monitors()) {
+      // It would watch all epochs and never act.
+      if (is_ever_validated || !name.starts_with("val_") || !logged.contains(name)) continue;
+      refuse(
+          fmt::format("the callback \"{}\" watches {}, and no epoch is validated: there are {} epochs, and "
+                      "validation_every is {}; validate more often, or let it watch {}",
+                      callback->name(), name, options.epochs, options.validation_every, name.substr(4)));
+    }
     // monitored() throws with the names that there are. Without this look it would do so after the first epoch.
     for (const std::string& name : callback->monitors()) monitored(logged, name, callback->name());
     // Keras refuses such a metric, too: a wrong guess would keep the worst epoch.

@@ -7,6 +7,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/data/table_encoder.h"
+#include "support/thrown.h"
 #include "unit/data/support/idx_writer.h"
 #include "unit/data/support/loaded.h"
 
@@ -16,6 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class Csv : public testing::Test {
  protected:
@@ -69,6 +71,11 @@ TEST_F(Csv, NamesColumnsByPositionIfTheFirstLineHoldsANumber) {
 TEST_F(Csv, TakesTheHeaderAsItIsDeclared) {
   EXPECT_THAT(read("2020,2021\n1,2\n", {.header = CsvHeader::present}).columns(), ElementsAre("2020", "2021"));
   EXPECT_EQ(read("a,b\nc,d\n", {.header = CsvHeader::absent}).rows(), 2);
+  // A name that is a number makes the line a row, which is told where it matters.
+  EXPECT_THAT(sentence_thrown_by([&] { read("town,2020\na,2\n").texts("town"); }),
+              AllOf(HasSubstr("has no column \"town\""), HasSubstr("CsvHeader::present")));
+  EXPECT_THAT(sentence_thrown_by([&] { read("town,2020\na,2\n", {.header = CsvHeader::present}).texts("twn"); }),
+              Not(HasSubstr("CsvHeader::present")));
   EXPECT_THAT(read("a,b\n1,2\n", {.names = {"x", "y"}}).columns(), ElementsAre("x", "y"));
   EXPECT_THAT(read(",b\n1,2\n").columns(), ElementsAre("column_1", "b"));
 }

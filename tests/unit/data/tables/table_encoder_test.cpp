@@ -333,9 +333,16 @@ TEST(TableEncoder, RefusesATargetThatIsTextBecauseOfAFewCells) {
 
   expect_refused_encoder([&] { TableEncoder::fit(table, {.targets = {"price"}}); },
                          {"column \"price\" is text", "line 5 holds \"12O\"", "59 of its 60 values"});
+  // A column of fewer than ten values may be one of categories, which then cannot be normalized.
+  expect_refused_encoder(
+      [&] {
+        TableEncoder::fit(of_file_with(6, {}, {{3, "ten"}}), {.targets = {"price"}, .normalize_targets = true});
+      },
+      {"column \"price\" is one of categories", "line 5 holds \"ten\"", "CsvOptions::missing"});
 }
 
-TEST(TableEncoder, TakesForMistakesWhatATenthOfAtLeastTenValuesIs) {
+// A word for no value in each seventh row made a category of each number, without a message.
+TEST(TableEncoder, TakesForMistakesWhatIsNoNumberInAColumnWhoseHalfIs) {
   const auto is_refused = [](std::int64_t rows, const std::map<std::int64_t, std::string>& areas) {
     try {
       TableEncoder::fit(of_file_with(rows, areas), {.targets = {"price"}});
@@ -347,8 +354,8 @@ TEST(TableEncoder, TakesForMistakesWhatATenthOfAtLeastTenValuesIs) {
 
   EXPECT_TRUE(is_refused(10, {{0, "a"}}));
   EXPECT_FALSE(is_refused(9, {{0, "a"}}));
-  EXPECT_FALSE(is_refused(19, {{0, "a"}, {7, "b"}}));
-  EXPECT_TRUE(is_refused(20, {{0, "a"}, {7, "b"}}));
+  EXPECT_TRUE(is_refused(11, {{0, "a"}, {1, "b"}, {2, "c"}, {3, "d"}, {4, "e"}}));
+  EXPECT_FALSE(is_refused(11, {{0, "a"}, {1, "b"}, {2, "c"}, {3, "d"}, {4, "e"}, {5, "f"}}));
   // Cells without a value do not count.
   EXPECT_FALSE(is_refused(12, {{0, "a"}, {3, "NA"}, {4, ""}, {5, ""}}));
 }

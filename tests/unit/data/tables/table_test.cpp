@@ -60,6 +60,7 @@ TEST(Table, LeavesOutRowsWithoutAValue) {
   EXPECT_THAT(towns().without_missing({"area"}).numbers("id"), ElementsAre(1, 3, 4));
   EXPECT_THAT(towns().without_missing().numbers("id"), ElementsAre(1, 4));
   EXPECT_THAT(towns().without_missing({"area"}).without_missing({"name"}).numbers("id"), ElementsAre(1, 4));
+  expect_refused_table([] { towns().take(0).split(0.2); }, "split() of a table without rows");
 }
 
 TEST(Table, CutsByPosition) {

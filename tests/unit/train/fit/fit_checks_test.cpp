@@ -85,6 +85,25 @@ TEST(FitChecks, AskForTheDirectionOfAMetricThatNothingIsKnownOf) {
             2U);
 }
 
+// It was taken, and watched all epochs without ever acting.
+TEST(FitChecks, RefuseACallbackThatWatchesAValidationWhichNeverComes) {
+  Replica alone = Replica::alone();
+  Trainer trainer(alone, Sequential{Input{4}, Dense{1}}, SGD(0.0F), MeanSquaredError());
+  const auto fit = [&](std::int64_t epochs, const CallbackHandle& callback) {
+    trainer.fit(rows_of_four(8).batch(4), {.epochs = epochs,
+                                           .validation = rows_of_four(4).batch(4),
+                                           .validation_every = 3,
+                                           .accept_shared_samples = true,
+                                           .callbacks = {callback}});
+  };
+
+  const std::string sentence = sentence_thrown_by([&] { fit(2, EarlyStopping{}); });
+  EXPECT_THAT(sentence, HasSubstr("watches val_loss, and no epoch is validated"));
+  EXPECT_THAT(sentence, HasSubstr("validation_every is 3"));
+  fit(2, EarlyStopping{{.monitor = "loss"}});
+  fit(3, EarlyStopping{});
+}
+
 // The metric says what it is, whatever it is called.
 TEST(FitChecks, TakeTheDirectionOfTheMetricBeforeThatOfItsName) {
   class Watch final : public Callback {

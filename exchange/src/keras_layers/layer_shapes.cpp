@@ -286,7 +286,7 @@ bool is_recurrent(const std::string& kind) {
   return kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN" || kind == "Bidirectional";
 }
 
-// The values of an attention: those among its inputs that are no masks, or the query itself.
+// The values of an attention: those among its inputs that are not masks, or the query itself.
 MaybeShape value_of_attention(const ModelGraphLayer& layer, Shapes inputs) {
   std::size_t masks = 0;
   // Masks are the last inputs, and options say which of them there are.

@@ -214,7 +214,7 @@ AgentService::Process* AgentService::find(int member) {
   return found == processes_.end() || found->second.end ? nullptr : &found->second;
 }
 
-// Messages of processes are the head's to judge. But this agent must know who is in no generation.
+// Messages of processes are the head's to judge. But this agent must know which processes are in no generation.
 void AgentService::note(int member, const nlohmann::json& body) {
   Process* const process = find(member);
   if (process == nullptr) return;

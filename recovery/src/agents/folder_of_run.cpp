@@ -43,7 +43,7 @@ std::string printable_or_empty(const std::string& text) {
   return is_printable ? text : "";
 }
 
-// Empty for damaged text: who reads the file itself says what is wrong with it.
+// Empty for damaged text: the code that reads the choices themselves says what is wrong.
 std::string choices_in(const std::string& run_directory) {
   const std::string text = text_in(choices_path(run_directory));
   return nlohmann::json::accept(text) ? text : "";

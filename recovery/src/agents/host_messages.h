@@ -135,7 +135,7 @@ struct ProcessStatus {
 };
 
 nlohmann::json status_message(const ProcessStatus& status);
-// Throws Error{input_output} for a phase or a state that there is not.
+// Throws Error{input_output} for a phase or a state that does not exist.
 ProcessStatus parse_status(const nlohmann::json& message);
 
 // The code that an error of the other host has, under "code". Throws Error{input_output} for a number that is none.

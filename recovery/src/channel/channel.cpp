@@ -52,8 +52,8 @@ SharedMemory in_memory(const std::string& text) {
   return memory;
 }
 
-// One packet for sendmsg or recvmsg: the header, the text and room for descriptors.
-// Both calls take pointers, so all that they point to lies in one object that does not move.
+// One packet for sendmsg or recvmsg: the header, the text and room for descriptors. Both calls take pointers, so all
+// that they point to lies in one object that does not move.
 class Packet {
  public:
   Packet(PacketHeader& header, std::span<char> text) {

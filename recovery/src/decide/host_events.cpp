@@ -25,8 +25,8 @@ bool is_of_the_host(const Draft& draft, const Member& member) {
   return member.host == draft.event.host;
 }
 
-// Hosts without which the run has not started yet.
-// A run begins with all its hosts. So one that joined and was lost before the first generation is missing, too.
+// Hosts without which the run has not started yet. It begins with all its hosts, so one that joined and was lost before
+// the first generation is missing, too.
 std::vector<int> missing_at_the_start(const Draft& draft) {
   std::vector<int> missing;
   for (std::size_t host = 0; host < draft.state.hosts.size(); ++host) {

@@ -1,5 +1,6 @@
-// decide(): one switch hands each event to its function in run_events.cpp or member_events.cpp. They fill in a Draft
-// (draft.h): the next state, the actions, and the reason in words. tests/scenarios/ has a readable file for each case.
+// decide(): one switch hands each event to its function in run_events.cpp, member_events.cpp or host_events.cpp. They
+// fill in a Draft (draft.h): the next state, the actions, and the reason in words. tests/scenarios/ has a readable file
+// for each case.
 
 #include "decide/supervisor.h"
 
@@ -67,8 +68,8 @@ void take(Draft& draft) {
   }
 }
 
-// Events are queued, so the process or the run may have ended since.
-// Why the event has no meaning any more; empty if it has one.
+// Why the event has no meaning any more; empty if it has one. Events are queued, so the process or the run may have
+// ended since.
 std::string why_dropped(const Draft& draft) {
   const Event& event = draft.event;
   if (is_of_the_run(event.kind)) return draft.state.phase == RunPhase::over ? "the run is over" : "";

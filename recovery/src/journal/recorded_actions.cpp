@@ -30,8 +30,8 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// The text form of old journals.
-// At most one prefix fits. A text that fits none is about a timer or a request, which no report needs.
+// Takes the text form of old journals. At most one prefix fits. A text that fits none is about a timer or a request,
+// which no report needs.
 void take_text(const std::string& text, RecordedActions& actions) {
   std::string_view rest;
   if (const auto member = number_after(text, "start_process ", &rest)) {
@@ -50,8 +50,8 @@ void take_text(const std::string& text, RecordedActions& actions) {
   }
 }
 
-// The JSON form, in which to_json() writes actions.
-// A missing value throws, and the report counts the line as one that Holdfast did not write.
+// Takes the JSON form, in which to_json() writes actions. A missing value throws, and the report counts the line as one
+// that Holdfast did not write.
 void take_object(const nlohmann::json& action, RecordedActions& actions) {
   // Kinds that a report does not need, such as timers, are passed over.
   const std::string kind = action.at("action");

@@ -35,7 +35,7 @@ namespace {
 using Json = nlohmann::json;
 using Incident = RunReport::Incident;
 
-// Events that tell of a failure, and what the watchdog saw then. Where the text ends with a colon, the event says more.
+// Events that show a failure, and what the watchdog saw then. Where the text ends with a colon, the event says more.
 // "exited" is not among them, because a process that has finished exits as well.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEvidence{
     {{"died", "the kernel released the mutex that it holds while it lives"},

@@ -219,8 +219,8 @@ class CallbackHandle {
   CallbackHandle(std::shared_ptr<C> callback)
       : callback_(std::move(callback)) {}  // NOLINT(google-explicit-constructor)
 
-  Callback& operator*() const { return *callback_; }        // the callback itself
-  Callback* operator->() const { return callback_.get(); }  // the callback itself
+  Callback& operator*() const { return *callback_; }        // the one it was made of
+  Callback* operator->() const { return callback_.get(); }  // the one it was made of
 
  private:
   std::shared_ptr<Callback> callback_;

@@ -49,7 +49,7 @@ bool FrameStream::send() {
   return sent > 0;
 }
 
-bool FrameStream::receive(const Place& place, const Take& take) {
+bool FrameStream::receive(const PlaceOfFrame& place, const Take& take) {
   bool has_moved = false;
   if (header_received_ < kFrameHeaderBytes) {
     has_moved = receive_header();

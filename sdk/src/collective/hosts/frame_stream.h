@@ -40,11 +40,11 @@ class FrameStream {
 
   // Says where the body of the frame goes that comes next: memory of frame.bytes altogether, or nothing if there is no
   // room for it yet. Throws FrameError if this is not the frame that is expected.
-  using Place = std::function<std::optional<FrameBody>(const Frame& frame)>;
+  using PlaceOfFrame = std::function<std::optional<FrameBody>(const Frame& frame)>;
   // Called with each frame that has arrived as a whole.
   using Take = std::function<void(const Frame& frame)>;
   // Receives what the link has, up to the end of the frame. Returns whether that was anything.
-  bool receive(const Place& place, const Take& take);
+  bool receive(const PlaceOfFrame& place, const Take& take);
   // Whether the next frame waits for room. Its peer is stopped by the link, which fills.
   bool is_held() const { return is_held_; }
 

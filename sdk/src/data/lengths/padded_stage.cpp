@@ -125,7 +125,7 @@ SampleLayouts padded_layouts(const SampleLayouts& before, std::int64_t length, L
     const ArraySpec& input = before.inputs.arrays()[i];
     if (i != length_input) inputs.push_back(with_length(input, length));
   }
-  // What tells of padding is always the last input, wherever the length stood before.
+  // The length or the mask is always the last input, wherever the length stood before.
   if (keep == LengthInput::length) inputs.push_back({.name = kLengthName, .shape = {}, .dtype = DType::i32});
   if (keep == LengthInput::mask) inputs.push_back({.name = kMaskName, .shape = Shape{length}, .dtype = DType::f32});
   std::vector<ArraySpec> targets(before.targets.arrays().begin(), before.targets.arrays().end());

@@ -27,9 +27,8 @@ Error refused_encoding(const std::string& sentence) {
   return Error(ErrorCode::invalid_argument, sentence);
 }
 
-// One column of a table, with what its cells become.
-// The column is found once. The table and the encoding must outlive this object; both belong to the caller of the
-// functions below.
+// One column of a table, with what its cells become. The column is found once. The table and the encoding must outlive
+// this object; both belong to the caller of the functions below.
 class EncodedColumn {
  public:
   EncodedColumn(const Table& table, const ColumnEncoding& encoding)

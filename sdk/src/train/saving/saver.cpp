@@ -22,8 +22,7 @@ constexpr auto kSaveTimeout = std::chrono::minutes(10);
 // Ranks that wait must outlast rank 0, which may wait for a queue slot, for two pending writes, and for its own.
 constexpr auto kAllSavesTimeout = 3 * kSaveTimeout;
 
-// Failures that may not come again.
-// A disk may have room again, and a network may come back.
+// Failures that may not come again: a disk may have room again, and a network may come back.
 bool is_of_the_storage(ErrorCode code) {
   return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::refused ||
          code == ErrorCode::invalid_file;

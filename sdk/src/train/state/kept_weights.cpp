@@ -1,5 +1,5 @@
 // The copy lies where the weights lie, so keeping it is one pass on the device. fit() ends by an exchange and not by a
-// copy: a fit() that gets more epochs goes on with the weights of its last epoch, as if it had had them from the start.
+// copy: a fit() that gets more epochs goes on with the weights of its last epoch, as if nothing had been restored.
 // docs/decisions/training-loop.md
 
 #include "train/state/kept_weights.h"

@@ -76,7 +76,7 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 
 void StepRunner::prepare_memory(Replica::Context& context, Trainable& trainable) {
   CommunicatorShape shape = shape_of(context, trainable, layout_of(trainable));
-  // Touched is what is used at first.
+  // The pages of the slots that the first generation uses are touched.
   shape.most_floats = shape_of(context, trainable, largest_layout_of(trainable)).float_count;
   context.meeting->prepare(shape, slots_of_this_generation(context));
 }

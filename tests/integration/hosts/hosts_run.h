@@ -149,6 +149,12 @@ class HostsRun : public ::testing::Test {
     return {"LD_PRELOAD=" + built_program(library), "ASAN_OPTIONS=" + asan + "verify_asan_link_order=0"};
   }
 
+  // Whether a test that cannot run here fails instead of being skipped.
+  static bool are_hosts_required() {
+    const char* const required = std::getenv("HOLDFAST_REQUIRE_HOSTS");
+    return required != nullptr && std::string(required) == "1";
+  }
+
   // A fault leaves a mark when it strikes.
   void wait_for_fault() const {
     ASSERT_TRUE(comes_true([this] { return std::filesystem::exists(folder_ / "run/faults"); }));

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -41,8 +40,7 @@ class HostsInNamespaces : public GatedHostsRun {
 
   void SetUp() override {
     const std::string& why_not = HostNetworks::why_not();
-    const char* const required = std::getenv("HOLDFAST_REQUIRE_HOSTS");
-    if (!why_not.empty() && required != nullptr && std::string(required) == "1") FAIL() << why_not;
+    if (!why_not.empty() && are_hosts_required()) FAIL() << why_not;
     if (!why_not.empty()) GTEST_SKIP() << why_not;
     networks_.emplace(kMostHosts);
   }

@@ -17,15 +17,6 @@ constexpr std::chrono::seconds kLongestSilence(1000);
 
 }  // namespace
 
-// SplitMix64, by Steele, Lea and Flood in "Fast splittable pseudorandom number generators" (2014).
-std::uint64_t SimulationDraws::next() {
-  state_ += 0x9E3779B97F4A7C15U;
-  std::uint64_t word = state_;
-  word = (word ^ (word >> 30U)) * 0xBF58476D1CE4E5B9U;
-  word = (word ^ (word >> 27U)) * 0x94D049BB133111EBU;
-  return word ^ (word >> 31U);
-}
-
 SimulatedWorld::SimulatedWorld(std::uint64_t seed, int hosts)
     : draws_(seed),
       steps_(draws_.between(1, 60)),

@@ -29,22 +29,9 @@
 
 #include "decide/supervisor.h"
 #include "hosts/beats.h"
+#include "unit/recovery/support/simulation_draws.h"
 
 namespace holdfast::recovery {
-
-// The same on every machine, unlike the distributions of the standard library.
-class SimulationDraws {
- public:
-  explicit SimulationDraws(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next();
-  int below(int end) { return static_cast<int>(next() % static_cast<std::uint64_t>(end)); }
-  int between(int first, int last) { return first + below(last - first + 1); }
-  bool chance(int percent) { return below(100) < percent; }
-
- private:
-  std::uint64_t state_;
-};
 
 using Microseconds = std::chrono::microseconds;
 

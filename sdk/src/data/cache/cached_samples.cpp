@@ -91,8 +91,7 @@ void FileCacheStage::load(std::uint64_t, std::int64_t, std::int64_t position, Sa
 }
 
 void FileCacheStage::load_run(std::uint64_t, std::int64_t, std::int64_t first, Sample rows) const {
-  file_.read_run(first, std::as_writable_bytes(rows.features), std::as_writable_bytes(rows.targets),
-                 feature_words() * sizeof(float));
+  file_.read_run(first, std::as_writable_bytes(rows.features), std::as_writable_bytes(rows.targets));
 }
 
 Dataset Dataset::cache() const {

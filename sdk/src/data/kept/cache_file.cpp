@@ -167,23 +167,22 @@ void CacheFile::expect(std::int64_t sample) const {
 }
 
 void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const {
-  const std::uint64_t begin = begin_of(sample);
-  // The digest covers the sample as one run of bytes, however it is cut into features and targets.
-  DigestBuilder found;
-  bool is_whole = file_->read_at(begin, first) == first.size();
-  found.update(first);
-  if (!rest.empty()) {
-    is_whole = is_whole && file_->read_at(begin + first.size(), rest) == rest.size();
-    found.update(rest);
-  }
-  if (!is_whole || found.finish() != index_[static_cast<std::size_t>(sample)]) refuse_sample(sample);
+  // A sample of another size has another digest, too.
+  if (first.size() + rest.size() != content_.sample_bytes) refuse_sample(sample);
+  read_samples(sample, 1, first, rest);
+}
+
+void CacheFile::read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests) const {
+  HOLDFAST_ASSERT(content_.sample_bytes > 0 && (firsts.size() + rests.size()) % content_.sample_bytes == 0);
+  read_samples(first, (firsts.size() + rests.size()) / content_.sample_bytes, firsts, rests);
 }
 
 // In the file, the two parts of a sample lie one after the other. So a run is read into many places at once.
-void CacheFile::read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests,
-                         std::size_t first_bytes) const {
-  const std::size_t rest_bytes = content_.sample_bytes - first_bytes;
-  const std::size_t count = content_.sample_bytes == 0 ? 0 : (firsts.size() + rests.size()) / content_.sample_bytes;
+void CacheFile::read_samples(std::int64_t first, std::size_t count, std::span<std::byte> firsts,
+                             std::span<std::byte> rests) const {
+  if (count == 0) return;
+  const std::size_t first_bytes = firsts.size() / count;
+  const std::size_t rest_bytes = rests.size() / count;
   std::vector<std::span<std::byte>> places;
   for (std::size_t i = 0; i < count; ++i) {
     places.push_back(firsts.subspan(i * first_bytes, first_bytes));
@@ -193,6 +192,7 @@ void CacheFile::read_run(std::int64_t first, std::span<std::byte> firsts, std::s
   const std::size_t got = file_->scatter_at(begin_of(first), places);
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t sample = first + static_cast<std::int64_t>(i);
+    // The digest covers the sample as one run of bytes, however it is cut into features and targets.
     DigestBuilder found;
     found.update(places[2 * i]);
     found.update(places[2 * i + 1]);

@@ -51,10 +51,9 @@ class CacheFile {
   void expect(std::int64_t sample) const;
   // Both parts together are the sample. Any thread, several at once. Throws Error{invalid_file} if its digest is wrong.
   void read(std::int64_t sample, std::span<std::byte> first, std::span<std::byte> rest) const;
-  // Reads the samples from `first` on, as read() does, with one call of the system for all of them. The first
-  // `first_bytes` bytes of each go to `firsts`, the others to `rests`: as many samples as both have room for.
-  void read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests,
-                std::size_t first_bytes) const;
+  // Reads as many samples from `first` on as both parts have room for, as read() does, with one call of the system. The
+  // first parts of all samples lie one after another, and so do the others. Asserts that samples have bytes.
+  void read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests) const;
   // How many samples read_run() should read, so that the disk has enough to do: one or more.
   std::int64_t samples_of_a_run() const;
 
@@ -62,6 +61,8 @@ class CacheFile {
   std::uint64_t begin_of(std::int64_t sample) const {
     return first_sample_ + static_cast<std::uint64_t>(sample) * content_.sample_bytes;
   }
+  void read_samples(std::int64_t first, std::size_t count, std::span<std::byte> firsts,
+                    std::span<std::byte> rests) const;
   [[noreturn]] void refuse_sample(std::int64_t sample) const;
   // Null: any content.
   void open(FileSystem& files, const CacheContent* wanted);

@@ -55,9 +55,9 @@ TEST_F(HostsWhoseAgentStandsStill, AreLostTakenBackAndLoseNoStep) {
   EXPECT_THAT(std::string(events("host_lost")[0].at("reason")), HasSubstr("did not answer"));
 }
 
-// The replica of the stopped agent is in a step when its fence runs out. It goes on only when the other one is two
-// steps further, and must not update any more.
-TEST_F(HostsWhoseAgentStandsStill, DoNoStepBesidesTheOthers) {
+// The replica of the stopped agent is in the middle of a step when the others go on, and stays there until they are two
+// steps further.
+TEST_F(HostsWhoseAgentStandsStill, AreTakenBackFromTheMiddleOfAnOldStep) {
   start_with({{.rank = 1}, {.rank = 0, .step = 12, .generation = 1}});
   wait_at_gate(0);
 

@@ -28,7 +28,7 @@ class Poisson final : public BuiltInMetric {
 };
 
 // losses::KLDivergence: the sum of t log(t / y) along the last axis, which has the probabilities of a distribution.
-// Both are clipped to [e, 1] first, so that a share of 0 is no NaN.
+// Both are clipped to [e, 1] first, so that a share of 0 does not make NaN.
 class KLDivergence final : public BuiltInMetric {
  public:
   explicit KLDivergence(const MetricOptions& options = {});

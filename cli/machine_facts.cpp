@@ -16,6 +16,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_library.h"
 #include "holdfast/compute/device_support.h"
@@ -216,7 +217,7 @@ std::string cuda_name_of(const MachineFacts& facts, const recovery::GpuFacts& de
 }
 
 MachineFacts look_at_machine() {
-  MachineFacts facts{.cores = recovery::core_count(),
+  MachineFacts facts{.cores = core_count(),
                      .memory_bytes = memory_bytes(),
                      .shared_memory_bytes = shared_memory_bytes(),
                      .locked_memory_bytes = locked_memory_bytes(),

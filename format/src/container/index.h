@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "holdfast/base/digest.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/format/array_info.h"
 
 namespace holdfast::format {
 

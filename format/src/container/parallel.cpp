@@ -3,8 +3,6 @@
 //
 #include "container/parallel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -12,18 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "holdfast/base/cores.h"
+
 namespace holdfast::format {
-
-namespace {
-
-// A container may allow fewer cores than the machine has, so the mask of this process counts.
-int core_count() {
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
-}  // namespace
 
 void run_in_threads(int wanted, std::size_t most, const std::function<void()>& work,
                     const std::function<void()>& cancel) {

@@ -12,7 +12,7 @@
 #include "container/chunk.h"
 #include "container/chunk_codec.h"
 #include "container/index.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/format/array_info.h"
 
 namespace holdfast::format {
 

@@ -10,7 +10,7 @@
 
 #include "container/index.h"
 #include "holdfast/base/file_system.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/format/array_info.h"
 
 namespace holdfast::format {
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "holdfast/base/digest.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/format/array_info.h"
 
 namespace holdfast::format {
 

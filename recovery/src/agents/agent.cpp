@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/deadline.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/exit_codes.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -15,10 +15,11 @@
 
 #include "agents/head_mark.h"
 #include "channel/messages.h"
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
-#include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/exit_codes.h"
 #include "holdfast/recovery/run_lock.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/watchdog_options.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -16,7 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "holdfast/recovery/check_hosts.h"
+#include "holdfast/recovery/hosts_report.h"
 #include "links/link_peer.h"
 
 namespace holdfast::recovery {

@@ -60,16 +60,16 @@ void from_json(const nlohmann::json& message, Welcome& welcome) {
              .host_ranks = message.value("host_ranks", std::vector<int>())};
 }
 
-nlohmann::json work_message(int generation, const Worker::Work& work) {
+nlohmann::json work_message(int generation, const ReplicaWork& work) {
   return {{"kind", kWork}, {"generation", generation}, {"shards", work.shards}, {"at_once", work.at_once}};
 }
 
-Worker::Work parse_work(const nlohmann::json& message) {
+ReplicaWork parse_work(const nlohmann::json& message) {
   return {.shards = message.at("shards").get<int>(), .at_once = message.at("at_once").get<int>()};
 }
 
 // The watchdog divides by these numbers, so a zero must not get through.
-void check_work(const Worker::Work& work) {
+void check_work(const ReplicaWork& work) {
   if (work.shards >= 1 && work.shards <= kMostShards && work.at_once >= 1) return;
   throw Error(
       ErrorCode::invalid_argument,

@@ -34,7 +34,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "holdfast/recovery/worker.h"
+#include "holdfast/recovery/replica_work.h"
 
 namespace holdfast::recovery {
 
@@ -91,10 +91,10 @@ struct Welcome {
 void to_json(nlohmann::json& message, const Welcome& welcome);
 void from_json(const nlohmann::json& message, Welcome& welcome);
 
-nlohmann::json work_message(int generation, const Worker::Work& work);
-Worker::Work parse_work(const nlohmann::json& message);
+nlohmann::json work_message(int generation, const ReplicaWork& work);
+ReplicaWork parse_work(const nlohmann::json& message);
 // Throws Error{invalid_argument} for numbers that are not possible.
-void check_work(const Worker::Work& work);
+void check_work(const ReplicaWork& work);
 
 // Which exchange of arenas a message is about.
 struct ArenaNumber {

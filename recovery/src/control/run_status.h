@@ -14,7 +14,7 @@
 
 #include "decide/supervisor.h"
 #include "holdfast/recovery/phase.h"
-#include "holdfast/recovery/worker.h"
+#include "holdfast/recovery/restart.h"
 #include "journal/journal.h"
 
 namespace holdfast::recovery {

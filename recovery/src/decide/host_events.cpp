@@ -12,7 +12,7 @@
 
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/exit_codes.h"
 
 namespace holdfast::recovery {
 namespace {

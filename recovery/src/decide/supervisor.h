@@ -26,7 +26,7 @@
 
 #include "decide/device_slot_changes.h"
 #include "decide/restart_policy.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/watchdog_options.h"
 
 namespace holdfast::recovery {
 

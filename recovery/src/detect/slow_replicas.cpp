@@ -50,13 +50,13 @@ void SlowReplicas::write_down_assignment(const Action& action) {
   journal_.append(std::move(line));
 }
 
-void SlowReplicas::work_reported(int member, int generation, const Worker::Work& work) {
+void SlowReplicas::work_reported(int member, int generation, const ReplicaWork& work) {
   check_work(work);
   // A report that was under way when its generation ended may describe another assignment.
   if (generation == generation_) work_.insert_or_assign(member, work);
 }
 
-std::optional<Worker::Work> SlowReplicas::work_of(int member) const {
+std::optional<ReplicaWork> SlowReplicas::work_of(int member) const {
   const auto found = work_.find(member);
   return found == work_.end() ? std::nullopt : std::optional(found->second);
 }

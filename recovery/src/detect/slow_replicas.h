@@ -10,8 +10,8 @@
 #include "decide/shard_assigner.h"
 #include "decide/stragglers.h"
 #include "decide/supervisor.h"
-#include "holdfast/recovery/watchdog.h"
-#include "holdfast/recovery/worker.h"
+#include "holdfast/base/recovery_options.h"
+#include "holdfast/recovery/replica_work.h"
 #include "journal/journal.h"
 
 namespace holdfast::recovery {
@@ -25,9 +25,9 @@ class SlowReplicas {
   void generation_opened(const Action& action, std::int64_t step, Moment now);
   // A worker reports what it computes. Throws Error{invalid_argument} for impossible numbers. A report about another
   // generation than the newest is dropped.
-  void work_reported(int member, int generation, const Worker::Work& work);
+  void work_reported(int member, int generation, const ReplicaWork& work);
   // What the member computes in the newest generation; empty until it has reported it.
-  std::optional<Worker::Work> work_of(int member) const;
+  std::optional<ReplicaWork> work_of(int member) const;
 
   // `loads` are those of the newest generation, by rank. Returns the events for the supervisor.
   std::vector<Event> look(const std::vector<Load>& loads, std::int64_t step, Moment now);
@@ -49,7 +49,7 @@ class SlowReplicas {
   int generation_ = -1;
   std::vector<int> members_;                           // by rank
   std::vector<int> shards_;                            // by rank; empty: the program assigns them
-  std::map<int, Worker::Work> work_;                   // by member
+  std::map<int, ReplicaWork> work_;                    // by member
   bool has_proposed_ = false;                          // another assignment
   std::optional<ShardAssigner::Assignment> proposal_;  // the last one
 };

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "decide/supervisor_text.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/exit_codes.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/shared_memory.h"
-#include "holdfast/recovery/worker.h"
+#include "holdfast/recovery/restart.h"
 #include "journal/folder_thread.h"
 
 namespace holdfast::recovery {

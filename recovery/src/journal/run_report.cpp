@@ -22,7 +22,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/regular_file.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/exit_codes.h"
 #include "journal/device_slot_story.h"
 #include "journal/host_story.h"
 #include "journal/journal.h"

@@ -12,6 +12,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/surroundings.h"

@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "holdfast/base/cores.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
@@ -212,13 +212,6 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(st
                                     // What a replica starts is not a host of the run.
                                     "HOLDFAST_NNODES=1"};
   };
-}
-
-int core_count() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  // The cores that this process may use: a container or a scheduler may give it fewer than the machine has.
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
 }
 
 }  // namespace holdfast::recovery

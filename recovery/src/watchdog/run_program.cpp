@@ -28,7 +28,7 @@
 #include "agents/folder_of_run.h"
 #include "agents/hosts_folder.h"
 #include "agents/remote_hosts.h"
-#include "decide/watchdog_options.h"
+#include "decide/policy.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"

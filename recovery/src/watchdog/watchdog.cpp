@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "channel/descriptors.h"
-#include "decide/watchdog_options.h"
+#include "decide/policy.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
@@ -168,7 +168,7 @@ std::map<int, MemberStatus> WatchdogLoop::member_statuses() const {
   std::map<int, MemberStatus> member_statuses;
   for (const auto& [id, process] : processes_) {
     const Heartbeat heartbeat = process->heartbeat(id, 0);
-    const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
+    const std::optional<ReplicaWork> work = slow_replicas_.work_of(id);
     member_statuses[id] = {.pid = process->pid(),
                            .step = heartbeat.step,
                            .phase = heartbeat.phase,

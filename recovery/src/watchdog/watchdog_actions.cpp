@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "channel/messages.h"
-#include "decide/watchdog_options.h"
+#include "decide/policy.h"
 #include "holdfast/base/error.h"
 #include "watchdog/watchdog_loop.h"
 

@@ -108,7 +108,7 @@ void WatchdogLoop::look_for_stragglers() {
   std::int64_t step = -1;
   for (const int id : by_rank_) {
     const auto process = processes_.find(id);
-    const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
+    const std::optional<ReplicaWork> work = slow_replicas_.work_of(id);
     // A comparison without one of the members would call another one slow.
     if (process == processes_.end() || !work) return;
     loads.push_back(process->second->load(id, work->shards, work->at_once));

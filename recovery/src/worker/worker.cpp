@@ -30,7 +30,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/threads.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/watchdog_options.h"
 #include "journal/journal.h"
 #include "memory/fence.h"
 #include "process/crash_handler.h"
@@ -513,7 +513,7 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
 }
 
 // Checked here too, so that the program learns of its mistake where it makes it.
-void Worker::report_work(const Work& work) {
+void Worker::report_work(const ReplicaWork& work) {
   check_work(work);
   connection_->send(work_message(generation(), work));
 }

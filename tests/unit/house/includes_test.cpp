@@ -36,8 +36,8 @@ struct Rooms {
 
 const std::vector<Rooms> kRooms = {
     {"recovery/src",
-     {"decide", "faults", "journal", "channel", "gpu", "memory", "detect", "control", "process", "worker", "links",
-      "hosts", "agents", "watchdog"},
+     {"faults", "decide", "journal", "channel", "run_directory", "gpu", "memory", "detect", "control", "process",
+      "worker", "links", "hosts", "agents", "watchdog"},
      ""},
     {"format/src", {"codec", "hdf5", "container", "view", "array_files"}, ""},
     {"exchange/src",
@@ -267,6 +267,41 @@ TEST(House, RoomsIncludeOnlyRoomsBeforeThem) {
       if (*to != *from) ++arrows;
     }
     EXPECT_GT(arrows, 0U) << "no include between the rooms of " << rooms.folder << " was found";
+  }
+}
+
+// What a public header declares is defined in the source of its name, so including it means to depend on that source's
+// room. Headers that only hold data have no source, and belong to no room.
+TEST(House, RoomsIncludePublicHeadersOnlyOfRoomsBeforeThem) {
+  const std::map<std::string, std::string> public_folders = {{"recovery/src", "holdfast/recovery/"},
+                                                             {"format/src", "holdfast/format/"},
+                                                             {"sdk/src/data", "holdfast/data/"},
+                                                             {"sdk/src/train", "holdfast/train/"},
+                                                             {"sdk/src/nn", "holdfast/nn/"}};
+  // A ValueLoss is evaluated by a program, and losses are kinds of it.
+  const std::set<std::string> allowed = {"sdk/src/nn/losses/smoothed_crossentropies.h -> holdfast/nn/value_loss.h"};
+  for (const Rooms& rooms : kRooms) {
+    if (!public_folders.contains(rooms.folder)) continue;
+    const std::string& prefix = public_folders.at(rooms.folder);
+    // The first room in which a name is found: layers and operations share some.
+    std::map<std::string, std::size_t> room_of_name;
+    for (const std::string& file : sources_below(rooms.folder)) {
+      const std::optional<std::size_t> room = room_in(rooms, file.substr(rooms.folder.size() + 1));
+      if (!room || !file.ends_with(".cpp")) continue;
+      const auto [known, is_new] = room_of_name.insert({fs::path(file).stem().string(), *room});
+      if (!is_new) known->second = std::min(known->second, *room);
+    }
+    std::size_t includes = 0;
+    for (const Include& include : includes_below(rooms.folder)) {
+      const std::optional<std::size_t> from = room_in(rooms, include.file.substr(rooms.folder.size() + 1));
+      if (!from || !include.target.starts_with(prefix)) continue;
+      const auto to = room_of_name.find(fs::path(include.target).stem().string());
+      if (to == room_of_name.end()) continue;
+      ++includes;
+      const std::string arrow = include.file + " -> " + include.target;
+      EXPECT_TRUE(to->second <= *from || allowed.contains(arrow)) << arrow;
+    }
+    EXPECT_GT(includes, 0U) << "no include of a public header was found in " << rooms.folder;
   }
 }
 

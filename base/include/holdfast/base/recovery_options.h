@@ -5,7 +5,7 @@
 //
 //   supervise(argc, argv, {.replicas = 4, .recovery = {.spares = 1, .max_restarts = 3}}, train);
 //
-// An option is declared here, checked in recovery/src/decide/watchdog_options.cpp, obeyed in one place, and nowhere
+// An option is declared here, checked in recovery/src/decide/policy.cpp, obeyed in one place, and nowhere
 // copied (tests/unit/house/options_test.cpp counts).
 
 #include <chrono>

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/recovery/hosts_report.h"
 #include "holdfast/recovery/launch.h"
 
 namespace holdfast::recovery {
@@ -29,23 +30,6 @@ struct HostsCheckOptions {
   std::chrono::milliseconds join_timeout = std::chrono::minutes(1);
   // Called now and then with a sentence: a host has come, or could not be reached yet.
   std::function<void(const std::string&)> on_news{};
-};
-
-// A thing that was checked.
-struct HostCheck {
-  int host = 0;           // its number
-  std::string what{};     // such as "run directory"
-  std::string found{};    // where nothing is wrong
-  std::string problem{};  // empty: nothing is wrong
-  std::string remedy{};   // what to do about the problem
-};
-
-// What one host knows when the check is over.
-struct HostsReport {
-  int host = 0;                     // this one
-  std::vector<HostCheck> checks{};  // by host; empty on all hosts but host 0
-  std::string sentence{};           // the outcome
-  bool is_well = false;             // nothing is wrong
 };
 
 // Blocks until the hosts have met and all is checked, `join_timeout` and half a minute at most. SIGINT and SIGTERM end

@@ -18,12 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/watchdog_options.h"
 
 namespace holdfast::recovery {
-
-// The variable with the run directory of a process.
-inline constexpr const char* kRunDirectoryVariable = "HOLDFAST_RUN_DIRECTORY";
 
 // Which of several hosts this process is on, as a user says it; what is empty is taken from the environment, where
 // torchrun, Kubeflow, Slurm, Open MPI and others say it.
@@ -51,8 +48,5 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
 // where `flags` and the environment of this process say that there is one host. Throws Error{invalid_argument} for
 // values that are wrong or contradict each other.
 std::string who_says_several_hosts(const HostFlags& flags = {});
-
-// The number of cores that this process may run on.
-int core_count();
 
 }  // namespace holdfast::recovery

@@ -14,27 +14,12 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/start.h"
+#include "holdfast/recovery/asked_start.h"
 
 namespace holdfast::recovery {
 
-using holdfast::Start;
-
 // The environment variable that says how to start: resume, fresh or fresh:TOKEN.
 inline constexpr const char* kStartVariable = "HOLDFAST_START";
-
-// How a start was asked for, and by what.
-struct AskedStart {
-  Start start = Start::resume;  // whether a run in the directory goes on, or gives way
-  // Names the occasion of a fresh start. A start with the token of the directory's run resumes that run, because the
-  // occasion is the same, as when a scheduler starts a job again. Empty: each start is another occasion.
-  std::string token{};
-  std::string asked_by{};  // for sentences; empty for the default
-  // The program may begin further runs on the same occasion. Until end_fresh_start() the directory's record says that
-  // the fresh start was interrupted. Needs a token.
-  bool has_later_runs = false;
-  // A later run of such a program: no line in the log says that it resumes.
-  bool is_later_run = false;
-};
 
 // What the options `start` and `token` ask for. Where `start` is empty, what HOLDFAST_START asks for. A fresh start
 // without a token takes the job of the cluster as its token: SLURM_JOB_ID of Slurm, and in Kubernetes the name of the

@@ -27,21 +27,14 @@
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/phase.h"
+#include "holdfast/recovery/replica_work.h"
+#include "holdfast/recovery/restart.h"
 
 namespace holdfast::recovery {
 
 // True in a process that a watchdog started, from its first line to its end. False in programs that such a process
 // starts. Any thread.
 bool is_worker();
-
-// A failure of a replica of the run, after which it was replaced.
-struct Restart {
-  int generation = 0;                // the generation that it ended
-  int rank = 0;                      // of the replica; -1: the process was part of no generation yet
-  std::string cause{};               // a sentence
-  double detected_unix_seconds = 0;  // by the clock of the watchdog's host
-  std::int64_t step = -1;            // that the replica was in; -1 before its first step
-};
 
 // For the thread that trains, except for functions that say "any thread".
 class Worker {
@@ -116,14 +109,10 @@ class Worker {
   // ranks show equally many bytes, or none does. Memory that was seen in an earlier exchange keeps its mapping.
   Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
 
-  // What this process computes in each step of its generation. The watchdog compares processes that report it. If it is
-  // asked to, it assigns fewer shards to slow ones, which obey assigned_shards() from their next generation on. Throws
-  // Error{invalid_argument} when a number is less than one.
-  struct Work {
-    int shards = 1;   // in each step, at least 1
-    int at_once = 1;  // at most
-  };
-  void report_work(const Work& work);  // once in each generation
+  // Reports what this process computes in each step, once in each generation. The watchdog compares processes that
+  // report it. If it is asked to, it assigns fewer shards to slow ones, which obey assigned_shards() from their next
+  // generation on. Throws Error{invalid_argument} when a number is less than one.
+  void report_work(const ReplicaWork& work);
 
   // Returns memory of the watchdog for snapshots of up to `capacity_bytes`, for this process alone. Memory of other
   // processes is freed as soon as this one holds a whole snapshot.

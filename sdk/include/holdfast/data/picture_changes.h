@@ -16,25 +16,13 @@
 // Error{invalid_argument} for others, and each function below for numbers that can never work.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "holdfast/core/random.h"
-#include "holdfast/core/row_layout.h"
+#include "holdfast/data/picture_change.h"
 #include "holdfast/data/pictures.h"
 
 namespace holdfast {
-
-// What the functions below return and Dataset::map() takes.
-struct PictureChange {
-  std::string name;  // with all options, for the description of the data
-  // The input that samples have after the change; throws for an input that it cannot change.
-  std::function<ArraySpec(const ArraySpec&)> output;
-  // Writes the changed input (second argument). Several threads call it at once.
-  std::function<void(const ArrayRow&, const ArrayRow&, Random&)> apply;
-  bool draws = true;  // whether samples may differ from epoch to epoch; cache() refuses those that do
-};
 
 // Pictures of another size.
 PictureChange resize(std::int64_t height, std::int64_t width,

@@ -20,7 +20,7 @@
 #include "data/stages/stage.h"
 #include "data/stages/window_stage.h"
 #include "holdfast/base/error.h"
-#include "holdfast/data/picture_changes.h"
+#include "holdfast/data/picture_change.h"
 
 namespace holdfast {
 namespace {

@@ -1,6 +1,6 @@
 #include "nn/model/chosen_names.h"
 
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 #include "nn/layers/operation_layer.h"
 #include "nn/model/description.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/name_pattern.h"
 #include "holdfast/base/error.h"
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 
 namespace holdfast {
 

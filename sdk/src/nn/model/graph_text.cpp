@@ -22,7 +22,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/config.h"
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 #include "nn/layers/layer_registry.h"
 #include "nn/model/describe.h"
 

@@ -11,11 +11,11 @@
 
 #include "holdfast/base/error.h"
 #include "nn/graph/config.h"
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 #include "nn/layers/operation_layer.h"
 #include "nn/model/description.h"
 #include "nn/model/differentiate.h"
-#include "nn/model/recompute.h"
+#include "nn/model/recomputed_segments.h"
 #include "nn/operations/weight.h"
 
 namespace holdfast {

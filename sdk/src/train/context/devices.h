@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/train/supervise.h"
+#include "holdfast/train/supervise_options.h"
 
 namespace holdfast {
 

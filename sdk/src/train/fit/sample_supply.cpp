@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "data/stages/stage.h"
+#include "holdfast/base/cores.h"
 #include "holdfast/base/log.h"
 
 namespace holdfast {
@@ -49,7 +49,7 @@ SampleWays SampleSupply::ways_of(const Dataset& data) {
 // This replica's share of the host's cores.
 int SampleSupply::most_loading_threads() const {
   const int share = training_.context->saving_threads;
-  return share > 0 ? share : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return share > 0 ? share : core_count();
 }
 
 // On a loading thread, which ends before the Training does.

@@ -16,7 +16,7 @@
 #include "collective/shard_tree.h"
 #include "data/batches/batch_loader.h"
 #include "holdfast/base/digest.h"
-#include "holdfast/train/trainer.h"
+#include "holdfast/train/step_checks.h"
 
 namespace holdfast {
 

@@ -11,8 +11,8 @@
 
 #include "holdfast/base/digest.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/train/fit_options.h"
 #include "holdfast/train/trainable.h"
-#include "holdfast/train/trainer.h"
 #include "train/context/replica_context.h"
 #include "train/state/kept_weights.h"
 #include "train/state/train_state.h"

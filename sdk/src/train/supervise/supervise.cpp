@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "compute/cublas_workspace.h"
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
@@ -65,9 +66,8 @@ struct RunPlan {
   AssignedCalls calls;
   ReplicaDevices devices = devices_of(options);
   // They are those of this host. What a launcher says counts for a run over several alone.
-  int replicas = devices.replicas != 0
-                     ? devices.replicas
-                     : (place.hosts > 1 ? place.replicas : std::nullopt).value_or(recovery::core_count());
+  int replicas = devices.replicas != 0 ? devices.replicas
+                                       : (place.hosts > 1 ? place.replicas : std::nullopt).value_or(core_count());
 
   int of_all_hosts() const { return replicas * place.hosts; }
 };

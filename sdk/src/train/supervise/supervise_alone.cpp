@@ -12,6 +12,7 @@
 
 #include "collective/memory/memory_meeting.h"
 #include "compute/cublas_workspace.h"
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/launch.h"
@@ -32,7 +33,7 @@ constexpr std::chrono::seconds kAloneLockTimeout(2);
 // computes all shards, with the same bits.
 std::shared_ptr<Replica::Context> context_alone(const SuperviseOptions& options) {
   const ReplicaDevices devices = devices_of(options);
-  const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
+  const int replicas = devices.replicas == 0 ? core_count() : devices.replicas;
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas, recovery::kMaxReplicas);
   auto context = std::make_shared<Replica::Context>();
@@ -50,7 +51,7 @@ std::shared_ptr<Replica::Context> context_alone(const SuperviseOptions& options)
   context->accept_other_arithmetic = options.accept_other_arithmetic;
   // Neither savepoints nor records: the run must be afterwards as it was.
   context->writes_files = false;
-  context->cores = recovery::core_count();
+  context->cores = core_count();
   context->meeting = MemoryMeeting::alone();
   return context;
 }

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "collective/hosts/hosts_meeting.h"
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
@@ -208,7 +209,7 @@ std::string worker_config(const SuperviseOptions& options, const RunChoices& cho
               {"reduction", name(choices.reduction)},
               {"first_replicas", choices.first_replicas},
               {"precision", name(options.precision)},
-              {"cores", recovery::core_count()},
+              {"cores", core_count()},
               {"memory_snapshot_every", options.memory_snapshot_every},
               {"savepoint_copies", options.savepoint_copies},
               {"accept_other_arithmetic", options.accept_other_arithmetic},

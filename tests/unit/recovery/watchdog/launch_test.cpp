@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "support/thrown.h"
 #include "watchdog/launch_variables.h"

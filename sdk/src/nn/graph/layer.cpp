@@ -1,6 +1,6 @@
 #include "holdfast/nn/layer.h"
 
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 
 namespace holdfast {
 

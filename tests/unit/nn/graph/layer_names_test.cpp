@@ -1,4 +1,4 @@
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -22,8 +22,8 @@
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/whole_file.h"
+#include "holdfast/recovery/exit_codes.h"
 #include "holdfast/recovery/run_lock.h"
-#include "holdfast/recovery/watchdog.h"
 #include "journal/journal.h"
 
 namespace holdfast::recovery {

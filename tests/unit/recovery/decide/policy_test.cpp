@@ -1,6 +1,6 @@
 // Which options the watchdog refuses before any process starts, and that the sentence names the option and its range.
 
-#include "decide/watchdog_options.h"
+#include "decide/policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

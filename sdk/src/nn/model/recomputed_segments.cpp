@@ -2,7 +2,7 @@
 // anyway, and what is computed again may start from it. This holds for the inputs of a segment, and for what another
 // segment starts from. docs/decisions/plans.md
 
-#include "nn/model/recompute.h"
+#include "nn/model/recomputed_segments.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // Names are chosen as in Keras, so that weights of a model have the same names in both. They become parts of names in
 // files, and may come from files. So few characters are allowed.
 
-#include "nn/layers/layer_names.h"
+#include "nn/graph/layer_names.h"
 
 #include <fmt/format.h>
 

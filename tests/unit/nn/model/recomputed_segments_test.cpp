@@ -1,4 +1,4 @@
-#include "nn/model/recompute.h"
+#include "nn/model/recomputed_segments.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "decide/supervisor.h"
-#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/watchdog_options.h"
 
 namespace holdfast::recovery {
 

@@ -1,7 +1,7 @@
 // Options are checked before the first process starts. A wrong one would otherwise fail at the start of some process,
 // and again at each restart, until the budget is spent.
 
-#include "decide/watchdog_options.h"
+#include "decide/policy.h"
 
 #include <sys/resource.h>
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "collective/memory/memory_meeting.h"
+#include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
 #include "train/context/devices.h"
 #include "train/context/replica_context.h"
@@ -16,8 +16,7 @@ namespace holdfast {
 // same. A device computes its shards one after the other.
 static int workers_alone(const AloneOptions& options) {
   if (options.device != "cpu") return 1;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::clamp(cores / options.threads_per_shard, 1, options.shards);
+  return std::clamp(core_count() / options.threads_per_shard, 1, options.shards);
 }
 
 Replica Replica::alone(const AloneOptions& options) {

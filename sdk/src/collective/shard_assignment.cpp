@@ -28,6 +28,13 @@ ShardAssignment ShardAssignment::even(int shards, int ranks) {
   return ShardAssignment(counts);
 }
 
+ShardAssignment ShardAssignment::with_parts(int times) const {
+  HOLDFAST_ASSERT(times > 0);
+  ShardAssignment parts = *this;
+  for (int& boundary : parts.boundaries_) boundary *= times;
+  return parts;
+}
+
 ShardRange ShardAssignment::of(int rank) const {
   HOLDFAST_ASSERT(rank >= 0 && rank < ranks());
   const auto index = static_cast<std::size_t>(rank);

@@ -21,6 +21,9 @@ class ShardAssignment {
   // Ranges whose sizes differ by one shard at most. Asserts that there is a shard for each rank.
   static ShardAssignment even(int shards, int ranks);
 
+  // The same ranks with `times` shards in place of each.
+  ShardAssignment with_parts(int times) const;
+
   bool operator==(const ShardAssignment&) const = default;
 
   int ranks() const { return static_cast<int>(boundaries_.size()) - 1; }

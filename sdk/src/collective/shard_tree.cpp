@@ -58,6 +58,12 @@ std::pair<ShardRange, ShardRange> ShardTree::children(ShardRange node) {
 }
 
 // From the root down: a range does not say who its parent is.
+// Each split is at a power of two, so ranges that begin at a multiple of a power of two stay whole down to that power.
+int ShardTree::parts_of_a_node(int shards, int parts) {
+  HOLDFAST_ASSERT(shards > 0 && parts > 0);
+  return shards == 1 ? parts : parts & -parts;
+}
+
 std::optional<ShardRange> ShardTree::sibling(ShardRange node) const {
   ShardRange parent{0, shards_};
   if (parent == node) return std::nullopt;

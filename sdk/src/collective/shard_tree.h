@@ -52,6 +52,11 @@ class ShardTree {
   // The two children of a node of at least two shards, the left one first.
   static std::pair<ShardRange, ShardRange> children(ShardRange node);
 
+  // Where each of `shards` shards is cut into `parts`: the largest divisor of `parts` such that all groups of so many
+  // consecutive parts are nodes of the tree over all parts. Without other groups the tree over the groups has the same
+  // order. So a group may be added before anything else sees it.
+  static int parts_of_a_node(int shards, int parts);
+
   // The other child of the node's parent; nothing for the root. Asserts that `node` is a node of the tree.
   std::optional<ShardRange> sibling(ShardRange node) const;
 

@@ -31,6 +31,10 @@ TEST(ShardAssignment, AssignsEveryShardOnceAndEvenly) {
   }
 }
 
+TEST(ShardAssignment, GivesEachRankThePartsOfItsShards) {
+  EXPECT_EQ(ShardAssignment(std::vector<int>{4, 1, 2}).with_parts(3), ShardAssignment(std::vector<int>{12, 3, 6}));
+}
+
 TEST(ShardAssignment, CoversTheWholeTreeFromLeftToRight) {
   const std::vector<ShardRange> nodes = ShardAssignment(std::vector<int>{3, 5}).covering_nodes();
 

@@ -95,6 +95,29 @@ TEST(ShardTree, NamesTheOtherChildOfTheParent) {
   EXPECT_EQ(tree.sibling({2, 3}), (ShardRange{3, 4}));
 }
 
+// With the text of each group in place of its leaf, the tree over the groups is the tree over all parts.
+TEST(ShardTree, HasGroupsOfPartsForLeaves) {
+  for (int shards = 1; shards <= 12; ++shards) {
+    for (int parts = 1; parts <= 12; ++parts) {
+      const int together = ShardTree::parts_of_a_node(shards, parts);
+      ASSERT_EQ(parts % together, 0);
+      const ShardTree groups(shards * parts / together);
+      const std::string expected = order_of(ShardTree(shards * parts));
+      std::vector<ShardRange> nodes;
+      std::vector<std::string> leaves;
+      for (int group = 0; group < groups.shards(); ++group) {
+        nodes.push_back({group, group + 1});
+        leaves.push_back(subtree_text(expected, {group * together, (group + 1) * together}));
+      }
+
+      EXPECT_EQ(written_out(sum_program(groups, nodes), leaves), expected) << shards << " shards of " << parts;
+    }
+  }
+  EXPECT_EQ(ShardTree::parts_of_a_node(1, 7), 7);
+  EXPECT_EQ(ShardTree::parts_of_a_node(3, 8), 8);
+  EXPECT_EQ(ShardTree::parts_of_a_node(3, 12), 4);
+}
+
 TEST(ShardTree, CoversARankWithOneNodeWhereTheCountsArePowersOfTwo) {
   EXPECT_EQ(ShardAssignment::even(16, 4).covering_nodes().size(), 4U);
 }

@@ -26,10 +26,11 @@ struct FitOptions {
   std::int64_t steps_per_epoch = 0;
   // Makes one step of so many consecutive batches: their gradients are added, and the update divides by
   // their samples (or weights) together. The memory for activations is that of one batch. Each batch is cut
-  // into as many shards as without this option. With a power of two the bits are those of a batch k times as
-  // large in a run with k times the shards; any number gives the same bits on all numbers of replicas. What
-  // counts batches counts steps then: batches_per_epoch(), steps_per_epoch, check_gradients.every. The last
-  // step of a pass may have fewer samples; BatchOptions::drop_remainder leaves it out.
+  // into as many shards as without this option. The bits are those of a batch k times as large in a run with
+  // k times the shards. A power of two costs no memory for gradients but some blocks for sums; other numbers
+  // need the blocks of the sums, and of what ranks exchange, twice. What counts batches counts steps then:
+  // batches_per_epoch(), steps_per_epoch, check_gradients.every. The last step of a pass may have fewer samples;
+  // BatchOptions::drop_remainder leaves it out.
   std::int64_t accumulate = 1;
   // Whether the batch of a step follows the number of replicas (global_batch.h); by default it does not. With
   // BatchPolicy::per_replica the data's batch(n), times `accumulate`, is what each replica adds to a step. A step has

@@ -15,23 +15,26 @@ class KeptBlocks {
  public:
   // Meeting::prepare().
   void prepare(const CommunicatorShape& shape, int used_slots) {
-    make(SharedBlocks::blocks_bytes(shape));
-    SharedBlocks::touch(shape, blocks_->writable(), used_slots);
+    SharedBlocks::touch(shape, make(blocks_, SharedBlocks::blocks_bytes(shape)).writable(), used_slots);
   }
 
   // A program without a run directory prepares nothing, and its Trainers may be of different sizes.
   const std::shared_ptr<SharedMemory>& blocks_for(const CommunicatorShape& shape) {
     const std::size_t bytes = SharedBlocks::blocks_bytes(shape);
-    if (!blocks_ || blocks_->size_bytes() < bytes) make(bytes);
-    return blocks_;
+    // Peers may still read the blocks of one communicator when this rank goes on with the other.
+    std::shared_ptr<SharedMemory>& blocks = shape.is_second ? second_blocks_ : blocks_;
+    if (!blocks || blocks->size_bytes() < bytes) make(blocks, bytes);
+    return blocks;
   }
 
  private:
-  void make(std::size_t bytes) {
-    blocks_ = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", bytes));
+  static SharedMemory& make(std::shared_ptr<SharedMemory>& blocks, std::size_t bytes) {
+    blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", bytes));
+    return *blocks;
   }
 
   std::shared_ptr<SharedMemory> blocks_;
+  std::shared_ptr<SharedMemory> second_blocks_;
 };
 
 }  // namespace holdfast

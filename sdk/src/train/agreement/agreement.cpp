@@ -229,10 +229,12 @@ int Agreement::checked_shards_in(std::int64_t step) const {
 void Agreement::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step) {
   const Replica::Context& context = *training_.context;
   if (!outcome.check || !outcome.check->is_wrong(context.rank)) return;
+  const ShardAssignment assignment =
+      StepRunner::assignment_of_step(context, static_cast<int>(training_.running_fit->accumulate));
   std::string sentence = fmt::format("this replica computed gradients of step {} wrongly:", step);
   for (const WrongDigest& wrong : outcome.check->wrong) {
     if (wrong.rank != context.rank) continue;
-    const auto shards = drawn_shards_of(context, wrong.owner, step, checked_shards_in(step));
+    const auto shards = drawn_shards_of(context, assignment, wrong.owner, step, checked_shards_in(step));
     const nlohmann::json detail{{"step", step},
                                 {"rank", wrong.rank},
                                 {"owner", wrong.owner},

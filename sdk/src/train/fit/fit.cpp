@@ -69,10 +69,11 @@ StepRunner::TrainOptions FitCourse::step_options(const Batch& batch) const {
   const bool is_due = session_.memory_saver_.is_due();
   // Samples of a check are read anew, since the buffer of the first computation may be what is wrong.
   const auto load = [&context = *training_.context, &data = plan_.data(), together = shards_together(),
+                     parts = ShardTree::parts_of_a_node(training_.context->shards, shards_together()),
                      batches = EpochPlan::batches_together(record()), epoch = batch.epoch,
                      index = batch.index](ShardRange shards) {
-    return LoadedShards(data, context.seed, context.shards * together, shards.begin * together, shards.end * together,
-                        epoch, index, batches);
+    return LoadedShards(data, context.seed, context.shards * together, shards.begin * parts, shards.end * parts, epoch,
+                        index, batches);
   };
   return {.asks_comparison = is_due || is_disputed,
           .asks_end = training_.asks_end,

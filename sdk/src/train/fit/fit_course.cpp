@@ -82,6 +82,8 @@ FitCourse::FitCourse(Trainer::Session& session, const Dataset& data, const FitOp
   session_.generation_.join(plan_.data_for(training_.context->first_replicas), WarmUp::training, shards_together());
   begun_.steps_per_epoch = options.steps_per_epoch;
   begun_.accumulate = options.accumulate;
+  begun_.adds_as_one_batch =
+      ShardTree::parts_of_a_node(training_.context->shards, shards_together()) != shards_together();
   if (options.global_batch.policy == BatchPolicy::per_replica) {
     begun_.per_replica.emplace().rate_for_replicas = options.global_batch.rate_for_replicas;
   }
@@ -151,7 +153,7 @@ bool FitCourse::advance() {
           if (training_.context->profile.is_on()) profiled.emplace(watched, training_.context->profile);
           Step& told = profiled ? static_cast<Step&>(*profiled) : watched;
           note_step(*batch,
-                    options.checked_shards > 0 ? CheckedStep(runner, options).train(*batch, step) : carry_out(told));
+                    options.checked_shards > 0 ? CheckedStep(runner, options, step).train(*batch) : carry_out(told));
           return true;
         }
       } catch (const GenerationEnded&) {

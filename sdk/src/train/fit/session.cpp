@@ -195,6 +195,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
   now.calls[index].epochs = call.epochs;
   now.calls[index].steps_per_epoch = call.steps_per_epoch;
   now.calls[index].accumulate = call.accumulate;
+  now.calls[index].adds_as_one_batch = call.adds_as_one_batch;
   now.calls[index].per_replica = call.per_replica;
   require_same_choices(state, now, "its savepoint");
   settle_kept_weights(index, call.keeps_weights);

@@ -80,7 +80,15 @@ class TrainingMemoryPlan {
   // and one for each level of the tree above them.
   std::size_t blocks() const {
     const int shards = context_.shards;
-    if (is_supervised()) return static_cast<std::size_t>(ShardAccumulator::slots_needed(shards, workers_)) + 2;
+    const int added_first = ShardTree::parts_of_a_node(shards, static_cast<int>(options_.accumulate));
+    const int times = static_cast<int>(options_.accumulate) / added_first;
+    // With such steps a process has a second set of blocks, whose pages are touched as they are used.
+    const std::size_t more = times == 1 ? 0 : used_blocks(shards * times) + 2;
+    if (is_supervised()) return static_cast<std::size_t>(ShardAccumulator::slots_needed(shards, workers_)) + 2 + more;
+    return times == 1 ? used_blocks(shards) : more;
+  }
+
+  std::size_t used_blocks(int shards) const {
     const auto levels = [](int count) { return static_cast<int>(std::bit_width(static_cast<unsigned>(count))); };
     return static_cast<std::size_t>(std::min(shards, workers_ + levels(shards - 1) - levels(workers_) + 1));
   }
@@ -89,7 +97,8 @@ class TrainingMemoryPlan {
     const std::size_t floats = model_.parameters().float_count() + model_.description()->contribution_count();
     const BlockLayout layout(floats, evaluation_.sum_names().size());
     // Shards that are computed together wait for their right siblings, one on each level of their tree.
-    const auto together = static_cast<std::uint64_t>(options_.accumulate);
+    const auto together =
+        static_cast<std::uint64_t>(ShardTree::parts_of_a_node(context_.shards, static_cast<int>(options_.accumulate)));
     const auto waiting = static_cast<std::size_t>(workers_ * std::bit_width(together - 1));
     const GradientClipping clipping = optimizer_.clipping();
     const bool is_clipped = clipping.value || clipping.norm || clipping.global_norm;

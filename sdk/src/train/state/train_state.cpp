@@ -183,6 +183,7 @@ Json call(const CallRecord& record) {
   if (record.begun_at_step >= 0) object["begun_at_step"] = record.begun_at_step;
   if (record.steps_per_epoch > 0) object["steps_per_epoch"] = record.steps_per_epoch;
   if (record.accumulate > 1) object["accumulate"] = record.accumulate;
+  if (record.adds_as_one_batch) object["adds_as_one_batch"] = true;
   if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
   if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
@@ -219,6 +220,7 @@ CallRecord call_from(const Json& object) {
   record.epoch_samples = integer_at<std::int64_t>(object, "epoch_samples");
   if (object.contains("steps_per_epoch")) record.steps_per_epoch = count_at(object, "steps_per_epoch");
   if (object.contains("accumulate")) record.accumulate = count_at(object, "accumulate");
+  if (object.contains("adds_as_one_batch")) record.adds_as_one_batch = bool_at(object, "adds_as_one_batch");
   if (object.contains("epoch_skipped_samples")) {
     record.epoch_skipped_samples = integer_at<std::int64_t>(object, "epoch_skipped_samples");
   }
@@ -249,6 +251,10 @@ Json metrics_of(const TrainState& state) {
   const bool has_kept = record.kept_use == CallRecord::KeptUse::restored && record.kept_epoch >= 0 &&
                         std::cmp_less(record.kept_epoch, record.history.size());
   return logs_json(has_kept ? record.history[static_cast<std::size_t>(record.kept_epoch)] : record.history.back());
+}
+
+Json order_of_sums(const CallRecord& record) {
+  return record.adds_as_one_batch ? "that of one batch" : "that of an earlier version";
 }
 
 Json batch_policy(const CallRecord& record) {
@@ -471,6 +477,10 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
     describe_differences(call_name + ": steps_per_epoch", saved.calls[i].steps_per_epoch, now.calls[i].steps_per_epoch,
                          sentences);
     describe_differences(call_name + ": accumulate", saved.calls[i].accumulate, now.calls[i].accumulate, sentences);
+    if (!saved.calls[i].is_finished && saved.calls[i].accumulate == now.calls[i].accumulate) {
+      describe_differences(call_name + ": order in which accumulated batches are added", order_of_sums(saved.calls[i]),
+                           order_of_sums(now.calls[i]), sentences);
+    }
     describe_differences(call_name + ": global_batch", batch_policy(saved.calls[i]), batch_policy(now.calls[i]),
                          sentences);
     describe_differences(call_name + ": data", Json::parse(saved.calls[i].data), Json::parse(now.calls[i].data),

@@ -36,6 +36,9 @@ struct CallRecord {
   std::int64_t epochs = 0;
   std::int64_t steps_per_epoch = 0;  // 0: an epoch is a pass over the data
   std::int64_t accumulate = 1;       // batches of a step
+  // Whether the shards of these batches are added in the tree over all of them although its nodes are not the shards of
+  // the run. Earlier versions added them in another order then.
+  bool adds_as_one_batch = false;
   bool is_finished = false;
   bool is_ended_by_callback = false;  // with its last epoch, which the number of epochs does not show
   // The step at which fit() ended and saved its state because no callback did; -1 without such a step. That savepoint

@@ -13,8 +13,9 @@
 
 namespace holdfast {
 
-std::vector<int> drawn_shards_of(const Replica::Context& context, int rank, std::int64_t step, int count) {
-  return drawn_shards(context.seed, step, context.assignment().of(rank), count);
+std::vector<int> drawn_shards_of(const Replica::Context& context, const ShardAssignment& assignment, int rank,
+                                 std::int64_t step, int count) {
+  return drawn_shards(context.seed, step, assignment.of(rank), count);
 }
 
 CheckReport StepCheck::report(int first_shard) const {
@@ -61,7 +62,7 @@ class DisputableStep final : public StepWrapper {
 
 }  // namespace
 
-StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
+StepRunner::Outcome CheckedStep::train(const Batch& batch) {
   std::optional<std::vector<CheckReport>> disputed;
   const auto agree = [&](StepSum& sum, const StepCheck& check, Step& inner) {
     // The sum is the same on every rank, so all of them come to the same conclusion without a message.
@@ -69,21 +70,21 @@ StepRunner::Outcome CheckedStep::train(const Batch& batch, std::int64_t step) {
     disputed = gather_reports(check);
     return StepOutcome();
   };
-  StepArithmetic arithmetic(runner_, batch, step, options_);
+  StepArithmetic arithmetic(runner_, batch, step_, options_);
   WatchedStep watched = arithmetic.watched();
   DisputableStep once(
-      arithmetic, watched, [&] { return prepare(&batch, step); }, agree);
+      arithmetic, watched, [&] { return prepare(&batch); }, agree);
   StepOutcome outcome = carry_out(once);
   // Requests are not lost: each rank makes its own again.
-  return disputed ? train_again(*disputed, step) : outcome;
+  return disputed ? train_again(*disputed) : outcome;
 }
 
 // The update is applied only if all agree now. By then every rank knows what the others computed.
-StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first, std::int64_t step) {
-  StepCheck prepared = prepare(nullptr, step);
+StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& first) {
+  StepCheck prepared = prepare(nullptr);
   // Own samples are read anew as well: a flipped bit may be in the buffer that the first time used. What the sums are
   // divided by may have come from such a buffer too. Each rank gets here, so all reduce it again.
-  const LoadedShards loaded = options_.load(runner_.shards());
+  const LoadedShards loaded = options_.load(shards_.computation->shards());
   // The exchange of reports overwrites the memory of the sum.
   std::shared_ptr<float[]> gradients;
   std::vector<float> tail;
@@ -105,18 +106,20 @@ StepRunner::Outcome CheckedStep::train_again(const std::vector<CheckReport>& fir
                                         describe(again, recomputations(true, size)));
     return outcome;
   };
-  StepArithmetic arithmetic(runner_, loaded.batch(), step, options_);
+  StepArithmetic arithmetic(runner_, loaded.batch(), step_, options_);
   WatchedStep watched = arithmetic.watched();
   DisputableStep once_more(
       arithmetic, watched, [&] { return std::move(prepared); }, agree);
   return carry_out(once_more);
 }
 
-StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {
+StepCheck CheckedStep::prepare(const Batch* own) const {
   const Replica::Context& context = runner_.context();
-  context.supervision->enter(TrainingPhase::reading_data, step);
-  const ShardRange local = runner_.shards();
-  const auto drawn = [&](int rank) { return drawn_shards_of(context, rank, step, options_.checked_shards); };
+  context.supervision->enter(TrainingPhase::reading_data, step_);
+  const ShardRange local = shards_.computation->shards();
+  const auto drawn = [&](int rank) {
+    return drawn_shards_of(context, shards_.assignment, rank, step_, options_.checked_shards);
+  };
   StepCheck check{.recomputations = recomputations(own == nullptr, context.size),
                   .own = drawn(context.rank),
                   .own_digests = std::vector<Digest>(static_cast<std::size_t>(local.count())),
@@ -139,12 +142,12 @@ StepCheck CheckedStep::prepare(const Batch* own, std::int64_t step) const {
 
 // One digest a call: a communicator's slots may be as small as that.
 std::vector<CheckReport> CheckedStep::gather_reports(const StepCheck& check) {
-  const CheckReport own = check.report(runner_.shards().begin);
+  const CheckReport own = check.report(shards_.computation->shards().begin);
   std::vector<CheckReport> reports(static_cast<std::size_t>(runner_.context().size));
   const auto gather = [&](const Digest& digest, const auto& member_of) {
     std::vector<Digest> all(reports.size());
-    runner_.communicator().gather_all(std::as_bytes(std::span(&digest, 1)), std::as_writable_bytes(std::span(all)),
-                                      runner_.deadline());
+    shards_.communicator->gather_all(std::as_bytes(std::span(&digest, 1)), std::as_writable_bytes(std::span(all)),
+                                     runner_.deadline());
     for (std::size_t rank = 0; rank < all.size(); ++rank) member_of(reports[rank]) = all[rank];
   };
   gather(own.own, [](CheckReport& report) -> Digest& { return report.own; });

@@ -11,25 +11,32 @@
 
 namespace holdfast {
 
-// The drawn shards of `rank` in a step that checks `count` shards of each rank.
-std::vector<int> drawn_shards_of(const Replica::Context& context, int rank, std::int64_t step, int count);
+// The drawn shards of `rank` in a step with this assignment that checks `count` shards of each rank.
+std::vector<int> drawn_shards_of(const Replica::Context& context, const ShardAssignment& assignment, int rank,
+                                 std::int64_t step, int count);
 
 class CheckedStep {
  public:
-  // Both outlive it.
-  CheckedStep(StepRunner& runner, const StepRunner::TrainOptions& options) : runner_(runner), options_(options) {}
+  // Computes update number step + 1. Both outlive it.
+  CheckedStep(StepRunner& runner, const StepRunner::TrainOptions& options, std::int64_t step)
+      : runner_(runner),
+        options_(options),
+        step_(step),
+        shards_(runner.shards_of_step(options.shards_together, step)) {}
 
-  StepRunner::Outcome train(const Batch& batch, std::int64_t step);
+  StepRunner::Outcome train(const Batch& batch);
 
  private:
   // As carry_out() does, with shards of other ranks too.
-  StepRunner::Outcome train_again(const std::vector<CheckReport>& first, std::int64_t step);
+  StepRunner::Outcome train_again(const std::vector<CheckReport>& first);
   // `own` is the batch that is being computed; null: one that is read anew.
-  StepCheck prepare(const Batch* own, std::int64_t step) const;
+  StepCheck prepare(const Batch* own) const;
   std::vector<CheckReport> gather_reports(const StepCheck& check);
 
   StepRunner& runner_;
   const StepRunner::TrainOptions& options_;
+  const std::int64_t step_;
+  StepShards& shards_;
 };
 
 }  // namespace holdfast

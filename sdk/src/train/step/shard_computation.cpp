@@ -26,16 +26,16 @@ int shard_workers(const Replica::Context& context) {
 }
 
 ShardComputation::ShardComputation(Replica::Context& context, Trainable& trainable, Communicator& communicator,
-                                   const BlockLayout& layout)
+                                   const BlockLayout& layout, const ShardAssignment& assignment)
     : context_(context),
       trainable_(trainable),
       communicator_(communicator),
       layout_(layout),
-      local_(context.assignment().of(context.rank)),
+      local_(assignment.of(context.rank)),
       faulty_(*context.supervision, trainable),
       workers_(shard_workers(context)),
       passes_(compute::shared_passes(workers_, context.threads_per_shard)),
-      accumulator_(ShardTree(context.shards), local_, communicator.slots(), trainable.memory()),
+      accumulator_(ShardTree(assignment.shards()), local_, communicator.slots(), trainable.memory()),
       scratch_(static_cast<std::size_t>(workers_.size())) {
   communicator_.set_passes(passes_);
 }

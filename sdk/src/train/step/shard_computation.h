@@ -33,17 +33,18 @@ class ShardComputation {
   struct Options {
     bool asks_comparison = false;  // which joins the requests of the watchdog
     bool asks_end = false;         // likewise
-    int shards_together = 1;       // StepRunner::TrainOptions
+    int shards_together = 1;       // see compute()
     StepCheck* check = nullptr;    // shards of other ranks to compute, too, and where their digests go
   };
 
   // All outlive it. The Trainable is prepared for shard_workers(). The communicator adds with the threads of this
   // object from now on, and is used only as long as it exists.
+  // `assignment` is that of the context, or has several shards in place of each of it.
   ShardComputation(Replica::Context& context, Trainable& trainable, Communicator& communicator,
-                   const BlockLayout& layout);
+                   const BlockLayout& layout, const ShardAssignment& assignment);
 
-  // The forward and backward pass of each shard of `batch`, which has shards_together shards for each one of the run.
-  // The sum of these is that of one shard: with powers of two, as the shard tree over all of them adds. A device's
+  // The forward and backward pass of each shard of `batch`, which has shards_together shards for each one of the
+  // assignment, a node of the shard tree over all of them. The sum of these is that of one shard. A device's
   // gradients go to the other ranks in buckets while its last shard is still being computed.
   void compute(const Batch& batch, std::int64_t step, const Options& options);
   // Adds up the divisors of this rank's shards. They are the first numbers of the tail.

@@ -18,12 +18,12 @@ namespace holdfast {
 namespace {
 
 // As many slots as a rank may ever need: it may have to compute all shards, with as many workers as it can have.
-int slots_of_every_generation(const Replica::Context& context) {
-  return ShardAccumulator::slots_needed(context.shards, std::min(context.shards, context.most_workers));
+int slots_of_every_generation(const Replica::Context& context, int shards) {
+  return ShardAccumulator::slots_needed(shards, std::min(context.shards, context.most_workers));
 }
 
-int slots_of_this_generation(const Replica::Context& context) {
-  return ShardAccumulator::slots_needed(context.assignment().most(), shard_workers(context));
+int slots_of_this_generation(const Replica::Context& context, const ShardAssignment& assignment) {
+  return ShardAccumulator::slots_needed(assignment.most(), shard_workers(context));
 }
 
 // The places of a device's communicator stay as they are for a generation, also where fewer gradients are computed.
@@ -38,33 +38,16 @@ BlockLayout largest_layout_of(const Trainable& trainable) {
 }
 
 // Gradients on a device are not shared with other processes of the host.
-CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable, const BlockLayout& layout) {
+CommunicatorShape shape_of(const Replica::Context& context, Trainable& trainable, const BlockLayout& layout,
+                           const ShardAssignment& assignment) {
   const std::size_t shared_gradients = trainable.memory().is_host() ? layout.gradient_floats() : 0;
   return {.rank = context.rank,
           .size = context.size,
-          .assignment = context.assignment(),
-          .slots = slots_of_every_generation(context),
+          .assignment = assignment,
+          .slots = slots_of_every_generation(context, assignment.shards()),
           .float_count = shared_gradients + layout.tail_floats(),
-          .tail_floats = layout.tail_floats()};
-}
-
-std::unique_ptr<Communicator> connect(Replica::Context& context, Trainable& trainable) {
-  const BlockLayout layout = largest_layout_of(trainable);
-  std::unique_ptr<Communicator> host = context.meeting->connect(shape_of(context, trainable, layout));
-  // The host's communicator stays underneath: it alone knows whether the generation lives.
-  if (trainable.memory().is_host()) return host;
-  return make_device_communicator(
-      std::move(host), trainable.memory(),
-      {.assignment = context.assignment(),
-       .hosts = context.hosts,
-       .host = context.host,
-       .slots = slots_of_this_generation(context),
-       .gradient_floats = layout.gradient_floats(),
-       .tail_floats = layout.tail_floats(),
-       .library_order = context.reduction == Reduction::fastest,
-       // To let go of NCCL takes seconds, which the watchdog must not take for a hang.
-       .leaving = [supervision = context.supervision] { supervision->regroup(); },
-       .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.collective_timeout)});
+          .tail_floats = layout.tail_floats(),
+          .is_second = assignment.shards() != context.shards};
 }
 
 std::int64_t samples_of(std::span<const ShardSlice> shards) {
@@ -75,18 +58,47 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 }  // namespace
 
 void StepRunner::prepare_memory(Replica::Context& context, Trainable& trainable) {
-  CommunicatorShape shape = shape_of(context, trainable, layout_of(trainable));
+  const ShardAssignment assignment = context.assignment();
+  CommunicatorShape shape = shape_of(context, trainable, layout_of(trainable), assignment);
   // The pages of the slots that the first generation uses are touched.
-  shape.most_floats = shape_of(context, trainable, largest_layout_of(trainable)).float_count;
-  context.meeting->prepare(shape, slots_of_this_generation(context));
+  shape.most_floats = shape_of(context, trainable, largest_layout_of(trainable), assignment).float_count;
+  context.meeting->prepare(shape, slots_of_this_generation(context, assignment));
 }
 
 StepRunner::StepRunner(Replica::Context& context, Trainable& trainable)
     : context_(context),
       trainable_(trainable),
       layout_(largest_layout_of(trainable)),
-      communicator_(connect(context, trainable)),
-      shards_(std::make_unique<ShardComputation>(context, trainable, *communicator_, layout_)) {}
+      shards_(connect(context.assignment())) {}
+
+// With the layout that is in use, which is the largest one before the state is known.
+StepShards StepRunner::connect(const ShardAssignment& assignment) {
+  std::unique_ptr<Communicator> communicator =
+      context_.meeting->connect(shape_of(context_, trainable_, layout_, assignment));
+  // The host's communicator stays underneath: it alone knows whether the generation lives.
+  if (!trainable_.memory().is_host()) {
+    communicator = make_device_communicator(
+        std::move(communicator), trainable_.memory(),
+        {.assignment = assignment,
+         .hosts = context_.hosts,
+         .host = context_.host,
+         .slots = slots_of_this_generation(context_, assignment),
+         .gradient_floats = layout_.gradient_floats(),
+         .tail_floats = layout_.tail_floats(),
+         .library_order = context_.reduction == Reduction::fastest,
+         // To let go of NCCL takes seconds, which the watchdog must not take for a hang.
+         .leaving = [supervision = context_.supervision] { supervision->regroup(); },
+         .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context_.collective_timeout)});
+  }
+  StepShards shards{.assignment = assignment, .communicator = std::move(communicator), .computation = {}};
+  compute_with(shards);
+  return shards;
+}
+
+void StepRunner::compute_with(StepShards& shards) {
+  shards.computation =
+      std::make_unique<ShardComputation>(context_, trainable_, *shards.communicator, layout_, shards.assignment);
+}
 
 void StepRunner::use_layout() {
   const BlockLayout layout = layout_of(trainable_);
@@ -95,8 +107,25 @@ void StepRunner::use_layout() {
   // Frozen layers may have changed since the last call. New shards would be made for nothing if they have not.
   if (is_in_use) return;
   layout_ = layout;
-  communicator_->set_gradient_floats(layout_.gradient_floats());
-  shards_ = std::make_unique<ShardComputation>(context_, trainable_, *communicator_, layout_);
+  shards_.communicator->set_gradient_floats(layout_.gradient_floats());
+  compute_with(shards_);
+  // All ranks connect anew in the next step that needs it.
+  second_.reset();
+}
+
+ShardAssignment StepRunner::assignment_of_step(const Replica::Context& context, int shards_together) {
+  return context.assignment().with_parts(shards_together / ShardTree::parts_of_a_node(context.shards, shards_together));
+}
+
+StepShards& StepRunner::shards_of_step(int shards_together, std::int64_t step) {
+  const ShardAssignment assignment = assignment_of_step(context_, shards_together);
+  if (assignment == shards_.assignment) return shards_;
+  if (!second_ || second_->assignment != assignment) {
+    second_.reset();
+    context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+    second_ = connect(assignment);
+  }
+  return *second_;
 }
 
 StepArithmetic::StepArithmetic(StepRunner& runner, const Batch& batch, std::int64_t step,
@@ -105,6 +134,8 @@ StepArithmetic::StepArithmetic(StepRunner& runner, const Batch& batch, std::int6
       batch_(batch),
       step_(step),
       options_(options),
+      shards_together_(ShardTree::parts_of_a_node(runner.context_.shards, options.shards_together)),
+      shards_(runner.shards_of_step(options.shards_together, step)),
       divisor_count_(runner.trainable_.divisor_count(batch.target_layout(), batch.has_weights())) {
   if (divisor_count_ > runner_.layout_.tail_floats()) {
     throw Error(ErrorCode::invalid_argument,
@@ -113,39 +144,40 @@ StepArithmetic::StepArithmetic(StepRunner& runner, const Batch& batch, std::int6
                             divisor_count_, runner_.trainable_.sum_names().size(), runner_.layout_.tail_floats()));
   }
   runner_.divisors_.clear();
-  runner_.shards_->set_divisors({});
+  shards_.computation->set_divisors({});
 }
 
 WatchedStep StepArithmetic::watched() {
-  return WatchedStep(*this, *runner_.context_.supervision, runner_.shards_->faulty(), step_, samples_of(batch_.shards));
+  return WatchedStep(*this, *runner_.context_.supervision, shards_.computation->faulty(), step_,
+                     samples_of(batch_.shards));
 }
 
 void StepArithmetic::sum_divisors() {
-  runner_.shards_->sum_divisors(batch_, step_, options_.shards_together, divisor_count_);
+  shards_.computation->sum_divisors(batch_, step_, shards_together_, divisor_count_);
 }
 
 void StepArithmetic::share_divisors() {
   const BlockLayout& layout = runner_.layout_;
   const FloatRange tail{.begin = layout.gradient_floats(), .end = layout.block_floats()};
-  const Sums sums = runner_.communicator_->reduce(runner_.shards_->covering_slots(), tail, runner_.deadline());
+  const Sums sums = shards_.communicator->reduce(shards_.computation->covering_slots(), tail, runner_.deadline());
   runner_.divisors_.assign(sums.tail.begin(), sums.tail.begin() + static_cast<std::ptrdiff_t>(divisor_count_));
-  runner_.shards_->set_divisors(runner_.divisors_);
+  shards_.computation->set_divisors(runner_.divisors_);
 }
 
 void StepArithmetic::forward_and_backward() {
-  runner_.shards_->compute(batch_, step_,
-                           {.asks_comparison = options_.asks_comparison,
-                            .asks_end = options_.asks_end,
-                            .shards_together = options_.shards_together,
-                            .check = check_});
+  shards_.computation->compute(batch_, step_,
+                               {.asks_comparison = options_.asks_comparison,
+                                .asks_end = options_.asks_end,
+                                .shards_together = shards_together_,
+                                .check = check_});
 }
 
 // Where this rank is alone and has looked for NaN, its sum is the sum, so only the tail is reduced.
 StepSum StepArithmetic::sum_over_ranks() {
   const BlockLayout& layout = runner_.layout_;
-  Communicator& communicator = *runner_.communicator_;
-  const std::vector<int> slots = runner_.shards_->covering_slots();
-  const std::optional<bool> is_lone_finite = runner_.shards_->lone_sum_is_finite();
+  Communicator& communicator = *shards_.communicator;
+  const std::vector<int> slots = shards_.computation->covering_slots();
+  const std::optional<bool> is_lone_finite = shards_.computation->lone_sum_is_finite();
   // The gradients are complete and checked where they lie. To copy and check them would be a pass over all of them.
   const std::size_t begin = is_lone_finite ? layout.gradient_floats() : 0;
   StepSum sum{.block = communicator.reduce(slots, {.begin = begin, .end = layout.block_floats()}, runner_.deadline())};
@@ -169,13 +201,13 @@ void StepArithmetic::update(const StepSum& sum) {
   // Shards divide by divisors of their own. Where nothing is left to divide by, nothing is applied.
   const bool are_divided = !divisors.empty();
   const bool has_nothing = are_divided && divisors.front() == 0;
-  runner_.shards_->faulty().apply_update({.step = step_ + 1,
-                                          .batch_samples = batch_.samples,
-                                          .gradients = sum.block.gradients.first(layout.gradient_count()),
-                                          .is_weighted = are_divided ? has_nothing : batch_.has_weights(),
-                                          .weight = are_divided ? 0 : layout.weighted_sums(sum.block.tail).back(),
-                                          .learning_rate = options_.learning_rate,
-                                          .passes = runner_.shards_->passes()});
+  shards_.computation->faulty().apply_update({.step = step_ + 1,
+                                              .batch_samples = batch_.samples,
+                                              .gradients = sum.block.gradients.first(layout.gradient_count()),
+                                              .is_weighted = are_divided ? has_nothing : batch_.has_weights(),
+                                              .weight = are_divided ? 0 : layout.weighted_sums(sum.block.tail).back(),
+                                              .learning_rate = options_.learning_rate,
+                                              .passes = shards_.computation->passes()});
 }
 
 StepRunner::Outcome StepRunner::outcome_of(const StepSum& sum) const {
@@ -192,11 +224,12 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   WatchedStep watched = arithmetic.watched();
   find_divisors(watched);
   context_.profile.enter(StepProfile::kFit, to_string(TrainingPhase::evaluating));
-  shards_->compute_sums(batch, step);
+  shards_.computation->compute_sums(batch, step);
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   // No gradients are computed here, so only the tail of the block is added up.
   const FloatRange tail{.begin = layout_.gradient_floats(), .end = layout_.block_floats()};
-  Outcome outcome = outcome_of({.block = communicator_->reduce(shards_->covering_slots(), tail, deadline())});
+  Outcome outcome =
+      outcome_of({.block = communicator().reduce(shards_.computation->covering_slots(), tail, deadline())});
   add_penalty(batch, outcome);
   return outcome;
 }
@@ -222,11 +255,11 @@ void StepRunner::predict(const Batch& batch, std::int64_t step, std::span<float>
     const std::int64_t end = begin_of_shard(batch.samples, of_rank.end, context_.shards);
     return outputs.subspan(static_cast<std::size_t>(begin) * floats, static_cast<std::size_t>(end - begin) * floats);
   };
-  shards_->predict(batch, step, piece_of(context_.rank));
+  shards_.computation->predict(batch, step, piece_of(context_.rank));
   context_.supervision->enter(TrainingPhase::waiting_for_peers, step);
   // Each rank gives its piece to all others, so every one returns all outputs.
   for (int rank = 0; rank < context_.size; ++rank) {
-    communicator_->broadcast(std::as_writable_bytes(piece_of(rank)), rank, rank != context_.rank, deadline());
+    communicator().broadcast(std::as_writable_bytes(piece_of(rank)), rank, rank != context_.rank, deadline());
   }
 }
 

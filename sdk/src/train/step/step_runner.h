@@ -25,6 +25,13 @@
 
 namespace holdfast {
 
+// The shards of a step, and what adds them over the ranks.
+struct StepShards {
+  ShardAssignment assignment;
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<ShardComputation> computation;
+};
+
 class StepRunner {
  public:
   using Outcome = StepOutcome;
@@ -36,10 +43,11 @@ class StepRunner {
     std::optional<float> learning_rate{};  // TrainState::learning_rate
     // Shards of each rank that another rank computes, too.
     int checked_shards = 0;
-    // How many consecutive shards of the batch are computed in place of each shard of the run, one after another. The
-    // batch then has that many times the shards of the run.
+    // How many consecutive shards of the batch there are in place of each shard of the run. They are added as in the
+    // tree over all of them (assignment_of_step()).
     int shards_together = 1;
-    // Reads the samples of the shards [first, end) of the run anew, for this batch; used in steps with a check.
+    // Reads the samples of the shards [first, end) of assignment_of_step() anew, for this batch; used in steps with a
+    // check.
     std::function<LoadedShards(ShardRange)> load{};
   };
 
@@ -55,13 +63,21 @@ class StepRunner {
   // then on no more gradients are added than it has.
   void use_layout();
 
-  Communicator& communicator() { return *communicator_; }
+  // Which rank computes which shards of a step with so many in place of each shard of the run. Each of them consists of
+  // ShardTree::parts_of_a_node() shards of the batch, which are computed one after another.
+  static ShardAssignment assignment_of_step(const Replica::Context& context, int shards_together);
+  // These shards. With numbers that no power of two and no single shard of the run makes one node of the tree, a
+  // generation's first step connects the ranks a second time: each has several sums to add then. All ranks make the
+  // same calls.
+  StepShards& shards_of_step(int shards_together, std::int64_t step);
+
+  Communicator& communicator() { return *shards_.communicator; }
   Deadline deadline() const { return Deadline::after(context_.collective_timeout); }
   // This rank's shards.
-  ShardRange shards() const { return shards_->shards(); }
+  ShardRange shards() const { return shards_.computation->shards(); }
 
   // Training reaches `point` with the whole state at hand, for injected faults.
-  void reach(FaultPoint point, std::int64_t step) { shards_->faulty().reach(point, step); }
+  void reach(FaultPoint point, std::int64_t step) { shards_.computation->faulty().reach(point, step); }
 
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);
@@ -78,15 +94,17 @@ class StepRunner {
  private:
   friend class StepArithmetic;
 
+  StepShards connect(const ShardAssignment& assignment);
+  void compute_with(StepShards& shards);
   void add_penalty(const Batch& batch, Outcome& outcome) const;
   std::string describe_not_finite(const Sums& reduced) const;
 
   Replica::Context& context_;
   Trainable& trainable_;
   BlockLayout layout_;
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<ShardComputation> shards_;
-  std::vector<float> divisors_;  // of the batch that is being computed
+  StepShards shards_;                 // of the run
+  std::optional<StepShards> second_;  // of steps with other shards
+  std::vector<float> divisors_;       // of the batch that is being computed
 };
 
 // The arithmetic of a step, phase by phase, and nothing else. carry_out() on its watched() computes and applies the
@@ -114,6 +132,8 @@ class StepArithmetic final : public Step {
   const Batch& batch_;
   const std::int64_t step_;
   const StepRunner::TrainOptions& options_;
+  const int shards_together_;  // in each shard of `shards_`
+  StepShards& shards_;
   const std::size_t divisor_count_;
   StepCheck* check_ = nullptr;
 };

@@ -286,7 +286,9 @@ std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const Sup
                                    const std::shared_ptr<SharedMemory>& blocks) -> HostsMeeting::Admission {
         try {
           // The watchdog needs to know who computes how much, to find a slow replica.
-          worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
+          if (!shape.is_second) {
+            worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
+          }
           // As long as in a collective: between two Trainers a program may compute or load what the next one needs.
           recovery::Worker::Arena arena = worker.exchange_arenas(
               MemoryCommunicator::kArenaBytes, Deadline::after(moved.collective_timeout), blocks.get());

@@ -52,8 +52,8 @@ Outcome accumulated_outcome(const ThreadRun& run, const Accumulated& how, const 
 }
 
 TEST(Accumulation, GivesTheBitsOfALargerBatchInMoreShards) {
-  for (const std::int64_t together : {2, 4, 8}) {
-    for (const int shards : {1, 2, 3, 4}) {
+  for (const std::int64_t together : {2, 3, 4, 5, 6, 7, 8, 12}) {
+    for (const int shards : {1, 2, 3, 4, 5}) {
       SCOPED_TRACE(std::to_string(together) + " batches in " + std::to_string(shards) + " shards");
       const int all_shards = shards * static_cast<int>(together);
       expect_equal(accumulated_outcome({.shards = shards}, {.batch = 4, .accumulate = together}),
@@ -62,16 +62,8 @@ TEST(Accumulation, GivesTheBitsOfALargerBatchInMoreShards) {
   }
 }
 
-TEST(Accumulation, GivesTheBitsOfALargerBatchForAnyNumberInOneShard) {
-  for (const std::int64_t together : {3, 5, 7}) {
-    SCOPED_TRACE(together);
-    expect_equal(accumulated_outcome({.shards = 1}, {.batch = 4, .accumulate = together}),
-                 accumulated_outcome({.shards = static_cast<int>(together)}, {.batch = 4 * together}));
-  }
-}
-
 TEST(Accumulation, GivesTheSameBitsOnAnyNumberOfReplicasAndWorkers) {
-  for (const std::int64_t together : {3, 4}) {
+  for (const std::int64_t together : {3, 4, 6}) {
     const Accumulated how{.accumulate = together};
     const Outcome expected = accumulated_outcome({}, how);
 
@@ -89,12 +81,36 @@ TEST(Accumulation, DividesByTheWeightsOfAllItsBatches) {
 
 // A difference would be computed again and, with the same outcome, be refused.
 TEST(Accumulation, IsComputedTwiceAlikeByAChecker) {
-  const Accumulated checked{.accumulate = 4, .checks = {.every = 1, .shards = 0}};
-  const Accumulated unchecked{.accumulate = 4, .checks = {.every = 0}};
-
-  for (const int replicas : {1, 2}) {
-    expect_equal(accumulated_outcome({.replicas = replicas}, checked), accumulated_outcome({}, unchecked));
+  for (const std::int64_t together : {4, 6}) {
+    const Accumulated unchecked{.accumulate = together, .checks = {.every = 0}};
+    for (const int count : {0, 1}) {
+      const Accumulated checked{.accumulate = together, .checks = {.every = 1, .shards = count}};
+      for (const int replicas : {1, 2, 3}) {
+        expect_equal(accumulated_outcome({.replicas = replicas}, checked), accumulated_outcome({}, unchecked));
+      }
+    }
   }
+}
+
+// Fits with other numbers of batches, and evaluation between them: the ranks connect again each time.
+TEST(Accumulation, ChangesFromFitToFit) {
+  const auto digest_with = [](const ThreadRun& run) {
+    return outcomes_of(run,
+                       [&](Replica& replica) {
+                         Trainer trainer(replica, small_model(), Adam(0.01F),
+                                         SparseCategoricalCrossentropy({.from_logits = true}));
+                         for (const std::int64_t together : {3, 6, 1, 5}) {
+                           trainer.fit(small_data().batch(4), {.accumulate = together});
+                           trainer.evaluate(small_data().batch(10));
+                         }
+                         return Outcome{trainer.weights_digest().hex(), trainer.step(), {}, {}, {}};
+                       })[0]
+        .digest;
+  };
+  const std::string expected = digest_with({});
+
+  EXPECT_EQ(digest_with({.replicas = 2}), expected);
+  EXPECT_EQ(digest_with({.replicas = 3, .assigned = {1, 1, 2}}), expected);
 }
 
 TEST(Accumulation, GoesOnAfterAFailureWithTheSameBits) {

@@ -242,6 +242,25 @@ TEST(TrainState, IsRefusedInTheWordsThatTheGuideShows) {
   EXPECT_THAT(page, HasSubstr("training ended: " + sentence + " (in replica 0)"));
 }
 
+// Versions before adds_as_one_batch added three batches in another order than this one does.
+TEST(TrainState, IsRefusedIfAccumulatedBatchesWereAddedInAnotherOrder) {
+  TrainState saved = example();
+  ASSERT_FALSE(saved.calls.empty());
+  saved.calls.front().accumulate = 3;
+  saved.calls.front().is_finished = false;
+  TrainState now = saved;
+  now.calls.front().adds_as_one_batch = true;
+
+  EXPECT_NE(refusal(saved, now).find("order in which accumulated batches are added was \"that of an earlier version\" "
+                                     "and is \"that of one batch\""),
+            std::string::npos)
+      << refusal(saved, now);
+
+  // What is done stays done.
+  saved.calls.front().is_finished = true;
+  EXPECT_EQ(refusal(saved, now), "");
+}
+
 TEST(TrainState, TellsAMissingChoiceFromOneThatIsAnyText) {
   TrainState saved = example(), now = saved;
   saved.configuration = R"({"name":"absent"})";

@@ -4,21 +4,16 @@
 
 #include "holdfast/recovery/worker.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <charconv>
 #include <condition_variable>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -35,6 +30,7 @@
 #include "memory/fence.h"
 #include "process/crash_handler.h"
 #include "process/signals.h"
+#include "worker/inheritance.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -51,55 +47,6 @@ constexpr std::chrono::hours kAsLongAsTheWatchdogLives(24 * 365);
   log(LogLevel::error, fmt::format("replica: {}; this process ends itself", why));
   // Not exit(): its handlers would run next to the thread that trains, and might wait for it.
   ::_exit(kExitWithoutWatchdog);
-}
-
-FileDescriptor adopt(int descriptor) {
-  // Programs that the application starts must neither hold the run directory's lock nor keep the channel open.
-  if (descriptor < 0 || ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} names the descriptor {}, which is not open; it is for the watchdog to set",
-                            kWorkerVariable, descriptor));
-  }
-  return FileDescriptor(descriptor);
-}
-
-using Inheritance = std::array<int, 4>;  // descriptors: channel, life page, lock, and the fence or -1
-
-Inheritance parse_inheritance(std::string_view value) {
-  Inheritance numbers{-1, -1, -1, -1};
-  const char* position = value.data();
-  const char* const end = value.data() + value.size();
-  for (int& number : numbers) {
-    const auto [next, error] = std::from_chars(position, end, number);
-    // adopt() refuses it later, when an exception can be caught. Here main() has not begun.
-    if (error != std::errc{}) number = -1;
-    position = next == end ? end : next + 1;
-  }
-  return numbers;
-}
-
-// The descriptors that the watchdog gave to this process alone. The variable is removed from the environment before
-// main() begins. So a program that main() starts is not a worker, and holds neither the run directory's lock nor the
-// channel.
-std::optional<Inheritance> take_inheritance() {
-  const char* value = std::getenv(kWorkerVariable);
-  if (value == nullptr) return std::nullopt;
-  const Inheritance inheritance = parse_inheritance(value);
-  ::unsetenv(kWorkerVariable);
-  for (const int descriptor : inheritance) {
-    if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  }
-  return inheritance;
-}
-
-const std::optional<Inheritance>& inheritance() {
-  static const std::optional<Inheritance> taken = take_inheritance();
-  return taken;
-}
-
-// Runs before the constructors of the program's own objects, which may start programs, too.
-__attribute__((constructor(101))) void take_inheritance_early() {
-  static_cast<void>(inheritance());
 }
 
 // Where a process is among the hosts of its generation.

@@ -222,86 +222,101 @@ std::optional<AssignedCalls> calls_of(const recovery::Worker& worker) {
   return assigned_calls_from(Json::parse(worker.config()).at("calls").get<std::string>());
 }
 
+namespace {
+
+void take_choices(const Json& config, Replica::Context& context) {
+  context.shards = config.at("shards").get<int>();
+  context.threads_per_shard = config.at("threads_per_shard").get<int>();
+  context.seed = config.at("seed").get<std::uint64_t>();
+  context.precision = precision_from_name(config.at("precision").get<std::string>());
+  context.reduction = reduction_from_name(config.at("reduction").get<std::string>());
+  context.first_replicas = config.at("first_replicas").get<int>();
+  context.savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
+  context.accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
+  context.memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
+}
+
+// Files as the faults of the run let them be, and as the fence of a host allows.
+std::unique_ptr<FileSystem> files_of(recovery::Worker& worker) {
+  std::unique_ptr<FileSystem> files = recovery::faulty_file_system(posix_file_system(), worker.faults());
+  if (!worker.has_fence()) return files;
+  return fenced_file_system(std::move(files), [&worker] { return worker.may_change(); });
+}
+
+// What a generation changes. The context itself stays, since the Trainer refers to it.
+void enter_generation_of(const recovery::Worker& worker, Replica::Context& context) {
+  context.rank = worker.rank();
+  context.size = worker.size();
+  context.generation = worker.generation();
+  context.assigned = worker.assigned_shards();
+  require_same_shards(context);
+  const HostLayout layout = layout_of(worker);
+  const int host = layout.host_of(context.rank);
+  context.hosts = layout.hosts();
+  context.host = host;
+  context.keeps_for_its_host = host > 0 && context.rank == layout.first_rank(host);
+  // The replicas of this host share its cores.
+  const int cores = context.cores / layout.ranks_of(host);
+  context.saving_threads = std::max(1, cores);
+  context.workers = context.device == "cpu" ? std::max(1, cores / context.threads_per_shard) : 1;
+}
+
+// Where all ranks are on this host, the meeting makes what MemoryMeeting makes.
+HostsMeeting::Admission admit(recovery::Worker& worker, const Replica::Context& context, const CommunicatorShape& shape,
+                              const std::shared_ptr<SharedMemory>& blocks) {
+  try {
+    // The watchdog needs to know who computes how much, to find a slow replica.
+    if (!shape.is_second) {
+      worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = context.workers});
+    }
+    // As long as in a collective: between two Trainers a program may compute or load what the next one needs.
+    recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicator::kArenaBytes,
+                                                           Deadline::after(context.collective_timeout), blocks.get());
+    return {.layout = layout_of(worker),
+            .generation = static_cast<std::uint64_t>(worker.generation()),
+            .memory = {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)},
+            .sockets = std::move(arena.links),
+            .cancel_event = {}};
+  } catch (const Error& failure) {
+    // `recovery` does not know the SDK's exceptions.
+    if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
+    throw;
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<Replica::Context> context_of(recovery::Worker& worker, const SuperviseOptions& options) {
   std::shared_ptr<const OwnChoices> own;
   if (worker.config().empty()) own = std::make_shared<OwnChoices>(options, worker);
   const Json config = Json::parse(own ? own->config() : worker.config());
   auto context = std::make_shared<Replica::Context>();
-  context->shards = config.at("shards").get<int>();
-  context->threads_per_shard = config.at("threads_per_shard").get<int>();
-  context->seed = config.at("seed").get<std::uint64_t>();
-  context->precision = precision_from_name(config.at("precision").get<std::string>());
-  context->reduction = reduction_from_name(config.at("reduction").get<std::string>());
-  context->first_replicas = config.at("first_replicas").get<int>();
+  take_choices(config, *context);
   context->run_directory = worker.run_directory();
   if (!own && worker.has_own_folder()) record_on_this_host(options, *context);
-  context->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
-  context->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
-  context->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
+  context->has_own_folders = worker.has_own_folder();
   context->collective_timeout = collective_timeout(worker.patience());
   context->restarts = [&worker] { return restart_records(worker); };
   context->supervision = std::make_shared<WorkerSupervision>(worker);
-  context->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
-  if (worker.has_fence()) {
-    context->own_file_system =
-        fenced_file_system(std::move(context->own_file_system), [&worker] { return worker.may_change(); });
-  }
+  context->own_file_system = files_of(worker);
   context->file_system = context->own_file_system.get();
-  const int cores = worker.cores().value_or(config.at("cores").get<int>());
-  context->has_own_folders = worker.has_own_folder();
-  context->cores = cores;
+  context->cores = worker.cores().value_or(config.at("cores").get<int>());
   context->device = own_device();
   // A device computes its shards one after the other.
-  const bool is_device = context->device != "cpu";
-  context->most_workers = is_device ? 1 : std::max(1, cores / context->threads_per_shard);
-  // What a generation changes. The context itself stays, since the Trainer refers to it.
-  const auto move = [&worker, cores, is_device](Replica::Context& moved) {
-    moved.rank = worker.rank();
-    moved.size = worker.size();
-    moved.generation = worker.generation();
-    moved.assigned = worker.assigned_shards();
-    require_same_shards(moved);
-    const HostLayout layout = layout_of(worker);
-    const int host = layout.host_of(moved.rank);
-    moved.hosts = layout.hosts();
-    moved.host = host;
-    moved.keeps_for_its_host = host > 0 && moved.rank == layout.first_rank(host);
-    // The replicas of this host share its cores.
-    moved.saving_threads = std::max(1, cores / layout.ranks_of(host));
-    moved.workers = is_device ? 1 : std::max(1, cores / layout.ranks_of(host) / moved.threads_per_shard);
-  };
-  move(*context);
-  context->enter_generation = [&worker, move, own, &moved = *context](std::int64_t state_step,
-                                                                      const std::function<void()>& keep_state) {
+  context->most_workers = context->device == "cpu" ? std::max(1, context->cores / context->threads_per_shard) : 1;
+  enter_generation_of(worker, *context);
+  context->enter_generation = [&worker, own, &moved = *context](std::int64_t state_step,
+                                                                const std::function<void()>& keep_state) {
     // On a single host the watchdog begins the next generation, or ends the run with a savepoint of a member.
     recovery::Worker::LongWait long_wait;
     if (worker.has_fence() && state_step >= 0) long_wait = {.after = kLongWait, .then = keep_state};
     worker.enter_generation(Deadline::after(moved.collective_timeout), state_step, long_wait);
     if (own) own->check();
-    move(moved);
+    enter_generation_of(worker, moved);
   };
-  // Where all ranks are on this host, it makes what MemoryMeeting makes.
   context->meeting = std::make_shared<HostsMeeting>(
-      [&worker, &moved = *context](const CommunicatorShape& shape,
-                                   const std::shared_ptr<SharedMemory>& blocks) -> HostsMeeting::Admission {
-        try {
-          // The watchdog needs to know who computes how much, to find a slow replica.
-          if (!shape.is_second) {
-            worker.report_work({.shards = shape.assignment.of(shape.rank).count(), .at_once = moved.workers});
-          }
-          // As long as in a collective: between two Trainers a program may compute or load what the next one needs.
-          recovery::Worker::Arena arena = worker.exchange_arenas(
-              MemoryCommunicator::kArenaBytes, Deadline::after(moved.collective_timeout), blocks.get());
-          return {.layout = layout_of(worker),
-                  .generation = static_cast<std::uint64_t>(worker.generation()),
-                  .memory = {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)},
-                  .sockets = std::move(arena.links),
-                  .cancel_event = {}};
-        } catch (const Error& failure) {
-          // `recovery` does not know the SDK's exceptions.
-          if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
-          throw;
-        }
+      [&worker, &moved = *context](const CommunicatorShape& shape, const std::shared_ptr<SharedMemory>& blocks) {
+        return admit(worker, moved, shape, blocks);
       });
   return context;
 }

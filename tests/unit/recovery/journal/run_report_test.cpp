@@ -381,6 +381,15 @@ TEST_F(RunReportTest, SaysWhereALaterStartWentOn) {
   EXPECT_EQ(told.starts[1].resumed->step, 3);
 }
 
+// After a NaN all replicas go back to a state that they have saved themselves.
+TEST_F(RunReportTest, DoesNotTakeARollBackForTheBeginningOfItsStart) {
+  begin_with_two();
+  note("savepoint", {{"path", "run/a.h5"}, {"step", 3}});
+  note("resumed", {{"path", "run/a.h5"}, {"step", 3}});
+
+  EXPECT_FALSE(report().starts.at(0).resumed.has_value());
+}
+
 TEST_F(RunReportTest, HasASlowReplicaThatWasReplaced) {
   begin_with_two();
   line({{"event", "straggler"},

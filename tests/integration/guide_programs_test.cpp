@@ -1,9 +1,11 @@
-// What pages of the guide say of programs that are struck (docs/guide/failures.md).
+// What pages of the guide say of programs that are struck and edited (docs/guide/failures.md and editing.md).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "support/program.h"
 #include "support/temporary_folder.h"
@@ -21,6 +23,14 @@ class GuidePrograms : public testing::Test {
     return run_program("/usr/bin/env",
                        {"HOLDFAST_START=", "HOLDFAST_ALONE=", "HOLDFAST_FAULTS=", "/bin/sh", "-c",
                         "cd '" + folder_.path() + "' && '" + built_program(program) + "' " + arguments});
+  }
+  // What edits prints at its end: "weights DIGEST".
+  std::string weights_of(const std::string& arguments) const {
+    const ProgramResult result = run("edits", arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    const std::size_t at = result.output.find("weights ");
+    EXPECT_NE(at, std::string::npos) << result.output;
+    return at == std::string::npos ? result.output : result.output.substr(at, 8 + 32);
   }
   std::string refusal_of(const std::string& program, const std::string& arguments) const {
     const ProgramResult result = run(program, arguments);
@@ -57,6 +67,53 @@ TEST_F(GuidePrograms, HasOtherWeightsAfterAFlippedBitThatNoCheckMeets) {
 TEST_F(GuidePrograms, EndsWhereTheLastSavepointFindsNoSpace) {
   EXPECT_THAT(refusal_of("injected_fault", "runs rank=0,step=64,fault=full-disk,phase=writing"),
               HasSubstr("No space left on device"));
+}
+
+// In editing.md.
+TEST_F(GuidePrograms, TrainsLongerAsIfItHadBeenAskedForThatFromTheStart) {
+  weights_of("--epochs 5");
+
+  const std::string longer = weights_of("--epochs 7");
+
+  EXPECT_EQ(longer, weights_of("--epochs 7 --run-dir other"));
+  EXPECT_THAT(refusal_of("edits", "--epochs 3"), HasSubstr("epochs was 7 and is 3"));
+}
+
+TEST_F(GuidePrograms, NamesTheEditsThatAnotherTrainingNeedsAndKeepsTheRunOnAFreshStart) {
+  const std::string first = weights_of("--epochs 5");
+
+  const std::string refusal = refusal_of("edits", "--epochs 5 --rate 0.01 --units 9");
+  const std::string fresh = weights_of("--epochs 5 --rate 0.01 --units 9 --fresh");
+
+  EXPECT_THAT(refusal, HasSubstr("model/layers/0/config/units was 8 and is 9; "
+                                 "training/optimizer/learning_rate was 0.002 and is 0.01. Use the earlier options"));
+  EXPECT_NE(fresh, first);
+  EXPECT_EQ(folder_.names(), (std::vector<std::string>{"run", "run.1"}));
+}
+
+TEST_F(GuidePrograms, GoesOnAtAnotherRateInACallThatIsAdded) {
+  weights_of("--epochs 5");
+
+  const ProgramResult result = run("edits", "--epochs 5 --then-rate 0.0005");
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("this run's fit() had finished at step 160"));
+  EXPECT_THAT(result.output, HasSubstr("step 320 "));
+  EXPECT_THAT(refusal_of("edits", "--epochs 5 --then-rate 0.0004"),
+              HasSubstr("call 2 of the Trainer: data/optimizer/learning_rate was 0.0005 and is 0.0004"));
+  EXPECT_THAT(refusal_of("edits", "--epochs 6 --then-rate 0.0005"), HasSubstr("cannot get more epochs"));
+}
+
+TEST_F(GuidePrograms, BeginsWithTheWeightsOfAnotherRunAndNeedsItsFileInEachStart) {
+  weights_of("--epochs 5");
+  const std::string tuning = "--run-dir tuned --from run/savepoint-0000000160.h5 --rate 0.01";
+
+  const std::string tuned = weights_of(tuning);
+
+  EXPECT_NE(tuned, weights_of("--run-dir drawn --rate 0.01"));
+  EXPECT_EQ(weights_of(tuning), tuned);
+  std::filesystem::rename(folder_ / "run", folder_ / "moved");
+  EXPECT_THAT(refusal_of("edits", tuning), HasSubstr("cannot open run/savepoint-0000000160.h5"));
 }
 
 }  // namespace

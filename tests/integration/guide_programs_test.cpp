@@ -1,4 +1,5 @@
-// What pages of the guide say of programs that are struck and edited (docs/guide/failures.md and editing.md).
+// What pages of the guide say of programs that are struck, edited and debugged (docs/guide/failures.md, editing.md and
+// debugging.md).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@ namespace holdfast {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // The programs write into the folder that they are run in.
 class GuidePrograms : public testing::Test {
@@ -114,6 +116,36 @@ TEST_F(GuidePrograms, BeginsWithTheWeightsOfAnotherRunAndNeedsItsFileInEachStart
   EXPECT_EQ(weights_of(tuning), tuned);
   std::filesystem::rename(folder_ / "run", folder_ / "moved");
   EXPECT_THAT(refusal_of("edits", tuning), HasSubstr("cannot open run/savepoint-0000000160.h5"));
+}
+
+// In debugging.md.
+TEST_F(GuidePrograms, NamesTheBatchThatIsNotFiniteAndShowsIt) {
+  EXPECT_THAT(refusal_of("bad_batch", ""), HasSubstr("training ended: in step 10 (epoch 0, batch 10) loss is nan"));
+
+  const std::string shown = refusal_of("bad_batch", "--debug --look 0 10");
+
+  EXPECT_THAT(shown, HasSubstr("training alone in this process"));
+  EXPECT_THAT(shown, HasSubstr(" nan -> "));
+  EXPECT_THAT(refusal_of("bad_batch", "--debug --look 0 9"), Not(HasSubstr(" nan -> ")));
+  EXPECT_EQ(run("bad_batch", "--finite").exit_code, 0);
+}
+
+TEST_F(GuidePrograms, ShowsTheWeightsAfterEachStepAndWritesNothing) {
+  const ProgramResult result = run("bad_batch", "--debug --finite");
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("\nstep 10  model/hidden/kernel "));
+  EXPECT_THAT(result.output, HasSubstr("\nstep 160  model/hidden/kernel "));
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(GuidePrograms, LearnsFewSamplesByHeartAndShowsALayer) {
+  const ProgramResult result = run("bad_batch", "--few");
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("loss 0.00"));
+  EXPECT_THAT(result.output, HasSubstr("hidden gives -0."));
+  EXPECT_TRUE(folder_.names().empty());
 }
 
 }  // namespace

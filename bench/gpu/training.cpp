@@ -11,7 +11,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/holdfast.h"
-#include "measured_models.h"
+#include "training/measured_models.h"
 #include "turns.h"
 
 namespace {

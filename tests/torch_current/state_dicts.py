@@ -15,7 +15,7 @@ import tempfile
 import numpy
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/training"))
 from torch_peer import ResNet, Transformer  # noqa: E402  the modules of examples/libtorch, as users of PyTorch write them
 
 TYPES = {"F32": torch.float32, "I64": torch.int64}

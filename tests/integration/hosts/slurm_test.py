@@ -19,7 +19,7 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(SOURCE / "bench"))
+sys.path.insert(0, str(SOURCE / "bench/resilience"))
 from host_networks import HostNetworks, why_not  # noqa: E402
 
 BUILD = Path(sys.argv.pop(1)) if len(sys.argv) > 1 else SOURCE / "build" / "release"

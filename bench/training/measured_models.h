@@ -12,7 +12,8 @@ holdfast::Sequential measured_mlp(std::int64_t divisor = 1);
 // LeNet-5 with tanh and average pooling: 61,706 parameters.
 holdfast::Sequential measured_lenet5();
 // A decoder like GPT-2's with 4 blocks of width 256 and 4 heads and 128 positions, whose output is tied to the table of
-// words. bench/train_peer.cpp and bench/train_peer.py have this model and the LSTM, too, with 512 words.
+// words. bench/training/train_peer.cpp and bench/training/train_peer.py have this model and the LSTM, too, with 512
+// words.
 holdfast::Model measured_gpt(std::int64_t words = 512);
 // Two LSTM layers of width 256 over 64 of 512 words.
 holdfast::Model measured_lstm();

@@ -28,7 +28,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/holdfast.h"
-#include "measured_models.h"
+#include "training/measured_models.h"
 
 namespace {
 
@@ -56,7 +56,7 @@ struct Arguments {
   std::string model = "mlp";
 };
 
-// bench/recovery_peer.py has the same model.
+// bench/resilience/recovery_peer.py has the same model.
 Sequential model(const Arguments& arguments) {
   if (arguments.model == "lenet5") return measured_lenet5();
   const std::int64_t width = arguments.width;

@@ -10,7 +10,7 @@ PORT = 29500
 
 
 class TorchRun(Run):
-    """torchrun on two hosts with a process each (bench/recovery_peer.py). Leaving the context kills it."""
+    """torchrun on two hosts with a process each (bench/resilience/recovery_peer.py). Leaving the context kills it."""
 
     def __init__(self, arguments, networks, folder):
         self.networks = networks

@@ -98,7 +98,7 @@ TEST(DataPage, ShowsTheExampleProgramAsItIsBuilt) {
   EXPECT_NE(texts.find(blocks[5]), std::string::npos) << blocks[5];
   const std::string tokens = read_file(source_folder() + "/tests/unit/data/files/tokens_test.cpp");
   EXPECT_NE(tokens.find(blocks[6]), std::string::npos) << blocks[6];
-  const std::string sequences = read_file(source_folder() + "/tests/unit/train/fit/sequences_test.cpp");
+  const std::string sequences = read_file(source_folder() + "/tests/unit/train/fit/training_on_sequences_test.cpp");
   EXPECT_NE(sequences.find(blocks[7]), std::string::npos) << blocks[7];
   EXPECT_NE(sequences.find(blocks[8]), std::string::npos) << blocks[8];
 }

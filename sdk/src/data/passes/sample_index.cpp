@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/user_function.h"
 #include "data/kept/cache_file.h"
 #include "data/kept/folder_lock.h"
+#include "data/stages/user_function.h"
 
 namespace holdfast {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "core/first_failure.h"
 #include "core/json_text.h"
-#include "core/user_function.h"
 #include "core/worker_pool.h"
+#include "data/stages/user_function.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shown_text.h"

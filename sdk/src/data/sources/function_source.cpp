@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/user_function.h"
 #include "data/stages/stage.h"
+#include "data/stages/user_function.h"
 #include "holdfast/base/error.h"
 #include "holdfast/data/source.h"
 

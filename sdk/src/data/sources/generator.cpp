@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "core/json_text.h"
-#include "core/user_function.h"
 #include "data/kept/cache_file.h"
 #include "data/kept/folder_lock.h"
 #include "data/stages/stage.h"
+#include "data/stages/user_function.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/user_function.h"
+#include "data/stages/user_function.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shown_text.h"
 

@@ -1,4 +1,4 @@
-#include "core/user_function.h"
+#include "data/stages/user_function.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/user_function.h"
+#include "data/stages/user_function.h"
 
 #include <fmt/format.h>
 

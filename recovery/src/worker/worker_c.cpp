@@ -21,6 +21,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/signal_word.h"
 #include "holdfast/recovery/worker.h"
+#include "worker/worker_status.h"
 
 using holdfast::Deadline;
 using holdfast::Error;
@@ -29,6 +30,7 @@ using holdfast::SharedMemory;
 using holdfast::SignalWord;
 using holdfast::recovery::MemorySnapshots;
 using holdfast::recovery::Phase;
+using holdfast::recovery::status_of;
 using holdfast::recovery::Worker;
 
 // What a C caller holds: the worker, and memory that must outlive single calls. C sees a pointer to an incomplete type.
@@ -62,31 +64,6 @@ static_assert(static_cast<int>(Phase::starting) == HOLDFAST_STARTING &&
               static_cast<int>(Phase::finishing) == HOLDFAST_FINISHING &&
               static_cast<int>(Phase::reading_data) == HOLDFAST_READING_DATA);
 static_assert(sizeof(SignalWord) <= HOLDFAST_ARENA_HEADER_BYTES);
-
-holdfast_status status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return HOLDFAST_INVALID_ARGUMENT;
-    case ErrorCode::not_found:
-      return HOLDFAST_NOT_FOUND;
-    case ErrorCode::input_output:
-    case ErrorCode::refused:
-    case ErrorCode::disk_full:
-      return HOLDFAST_INPUT_OUTPUT;
-    case ErrorCode::out_of_memory:
-      return HOLDFAST_OUT_OF_MEMORY;
-    case ErrorCode::deadline_exceeded:
-      return HOLDFAST_DEADLINE_EXCEEDED;
-    case ErrorCode::cancelled:
-      return HOLDFAST_CANCELLED;
-    case ErrorCode::incompatible:
-      return HOLDFAST_INCOMPATIBLE;
-    case ErrorCode::unavailable:
-      return HOLDFAST_UNAVAILABLE;
-    default:
-      return HOLDFAST_FAILED;
-  }
-}
 
 // There may be no memory even for the sentence.
 holdfast_status fail(holdfast_status status, const char* sentence) noexcept {

@@ -39,7 +39,8 @@ typedef enum holdfast_status {
   HOLDFAST_CANCELLED = 6,          // the generation has ended: enter the next one
   HOLDFAST_INCOMPATIBLE = 7,       // peers asked for something else
   HOLDFAST_UNAVAILABLE = 8,        // the watchdog is gone, and this process is about to end
-  HOLDFAST_FAILED = 9              // anything else
+  HOLDFAST_FAILED = 9,             // anything else
+  HOLDFAST_UNSUPPORTED = 10        // what Holdfast does not implement, as memory that several hosts share
 } holdfast_status;
 
 // What a process is doing. The watchdog decides by it how long the process may go without progress. In

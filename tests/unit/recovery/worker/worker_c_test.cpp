@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "worker/worker_status.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -54,6 +56,11 @@ TEST(WorkerInC, KeepsAnErrorForEachThread) {
   std::thread([&] { of_the_other = holdfast_last_error(); }).join();
 
   EXPECT_EQ(of_the_other, "");
+}
+
+TEST(WorkerInC, TellsWhatIsNotImplementedFromAFailure) {
+  EXPECT_EQ(status_of(ErrorCode::unsupported), HOLDFAST_UNSUPPORTED);
+  EXPECT_EQ(status_of(ErrorCode::diverged), HOLDFAST_FAILED);
 }
 
 }  // namespace

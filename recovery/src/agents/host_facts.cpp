@@ -139,18 +139,23 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
   return checks;
 }
 
-DoctorMark::DoctorMark(const std::string& run_directory)
-    : run_directory_(run_directory), was_there_(is_there(run_directory)), text_(to_text(new_link_key())) {
-  create_hosts_folder(run_directory);
-  write_text(doctor_mark_of(run_directory), text_);
+DoctorMark::Removal::Removal(const std::string& run_directory) : run_directory_(run_directory) {
+  for (fs::path folder = run_directory; !folder.empty() && !is_there(folder); folder = folder.parent_path()) {
+    missing_.push_back(folder);
+  }
 }
 
-DoctorMark::~DoctorMark() {
+DoctorMark::Removal::~Removal() {
   std::error_code ignored;
   fs::remove(doctor_mark_of(run_directory_), ignored);
   // These remove a folder only if it is empty.
   fs::remove(hosts_folder_of(run_directory_), ignored);
-  if (!was_there_) fs::remove(run_directory_, ignored);
+  for (const std::string& folder : missing_) fs::remove(folder, ignored);
+}
+
+DoctorMark::DoctorMark(const std::string& run_directory) : removal_(run_directory), text_(to_text(new_link_key())) {
+  create_hosts_folder(run_directory);
+  write_text(doctor_mark_of(run_directory), text_);
 }
 
 // Written, too: rank 0 may be on any host, and writes savepoints there.

@@ -53,18 +53,26 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
 // (agents/head_mark.h): a check must not change it.
 class DoctorMark {
  public:
-  // Throws Error of the file system.
+  // Throws Error of the file system, and leaves nothing then.
   explicit DoctorMark(const std::string& run_directory);
-  // Removes it, with folders that were made for it.
-  ~DoctorMark();
-  DoctorMark(const DoctorMark&) = delete;
-  DoctorMark& operator=(const DoctorMark&) = delete;
 
   const std::string& text() const { return text_; }
 
  private:
-  const std::string run_directory_;
-  const bool was_there_;  // the run directory
+  // Removes the mark and the folders that were made for it. A member, so that it also does when the constructor throws.
+  class Removal {
+   public:
+    explicit Removal(const std::string& run_directory);
+    ~Removal();
+    Removal(const Removal&) = delete;
+    Removal& operator=(const Removal&) = delete;
+
+   private:
+    const std::string run_directory_;
+    std::vector<std::string> missing_;  // the run directory and those above it that were not there, the deepest first
+  };
+
+  const Removal removal_;
   const std::string text_;
 };
 

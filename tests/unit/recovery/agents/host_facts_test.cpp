@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -145,7 +148,23 @@ TEST(DoctorMark, MayNotBeFoundByAHostWithAFolderOfItsOwn) {
 TEST(DoctorMark, IsGoneWithAllFoldersThatWereMadeForIt) {
   const TemporaryFolder folder;
 
-  { const DoctorMark mark(folder / "run"); }
+  { const DoctorMark mark(folder / "runs/first"); }
+
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+}
+
+// The folders were left, and a later check took the run directory for one that the user had made.
+TEST(DoctorMark, LeavesNoFolderWhenItCannotBeWritten) {
+  const TemporaryFolder folder;
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 0, .rlim_max = old_limit.rlim_max};
+
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(DoctorMark(folder / "run"), Error);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
 
   EXPECT_FALSE(fs::exists(folder / "run"));
 }

@@ -14,6 +14,7 @@ class PlayedContext final : public TrainingContext {
  public:
   int rank() const override { return rank_number; }
   int replicas() const override { return 1; }
+  int generation() const override { return generation_number; }
   std::string run_directory() const override { return directory; }
   int saving_threads() const override { return threads; }
   int trainer() const override { return trainer_number; }
@@ -21,9 +22,9 @@ class PlayedContext final : public TrainingContext {
   std::int64_t step() const override { return step_number; }
   std::int64_t epoch() const override { return epoch_number; }
   std::int64_t epochs() const override { return 10; }
-  std::int64_t batch_in_epoch() const override { return 12; }
+  std::int64_t batch_in_epoch() const override { return batch_number; }
   std::int64_t batches_per_epoch() const override { return 48; }
-  std::int64_t samples_in_epoch() const override { return 1200; }
+  std::int64_t samples_in_epoch() const override { return 100 * batch_number; }
   const std::vector<Logs>& history() const override { return past; }
   FileSystem& file_system() const override { return *files; }
   void stop_training() override { stopped = true; }
@@ -50,11 +51,13 @@ class PlayedContext final : public TrainingContext {
   std::string directory;
   FileSystem* files = &posix_file_system();
   int rank_number = 0;
+  int generation_number = 0;
   int trainer_number = 0;
   std::vector<std::vector<Logs>> earlier;  // of earlier calls of fit()
   int threads = 0;
   std::int64_t step_number = 0;
   std::int64_t epoch_number = 0;
+  std::int64_t batch_number = 12;
   std::vector<Logs> past;
   bool stopped = false;
   std::optional<std::int64_t> kept;      // the epoch of keep_weights()

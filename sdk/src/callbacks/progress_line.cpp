@@ -66,9 +66,11 @@ ProgressLine::ProgressLine(std::FILE* stream) : stream_(stream), is_terminal_(is
 void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
   if (!context.is_primary()) return;
   const Clock::time_point now = Clock::now();
-  if (!has_start_) {
-    // The first step of a process pays for memory and kernels, so speed is measured from its end.
+  if (!has_start_ || context.generation() != start_generation_) {
+    // The first step of a process pays for memory and kernels, and the first one of another generation for the pause
+    // before it, so speed is measured from its end.
     has_start_ = true;
+    start_generation_ = context.generation();
     start_ = now;
     start_samples_ = context.samples_in_epoch();
     start_batch_ = context.batch_in_epoch();

@@ -49,6 +49,32 @@ TEST(ProgressLine, WritesAPlainLineForEachEpochWithoutATerminal) {
   EXPECT_NE(text.find("loss 0.2500"), std::string::npos) << text;
 }
 
+// The pause of a recovery counted as time of the steps around it.
+TEST(ProgressLine, MeasuresSpeedAnewAfterARecovery) {
+  const TemporaryFolder folder;
+  std::FILE* file = std::fopen((folder / "out").c_str(), "w");
+  PlayedContext context;
+  ProgressLine line(file);
+  const auto step_in = [&](int generation) {
+    context.generation_number = generation;
+    ++context.batch_number;
+    line.on_step_end(context, {});
+  };
+
+  step_in(0);
+  step_in(0);
+  step_in(1);
+  line.on_epoch_end(context, {});
+  const std::string with_one_step = read_file(folder / "out");
+  step_in(1);
+  step_in(1);
+  line.on_epoch_end(context, {});
+  std::fclose(file);
+
+  EXPECT_EQ(with_one_step.find("samples/s"), std::string::npos) << with_one_step;
+  EXPECT_NE(read_file(folder / "out").find("samples/s"), std::string::npos);
+}
+
 TEST(ProgressLine, LeavesOutTheLeastImportantPartsUntilItFits) {
   PlayedContext context;
   context.step_number = 108;

@@ -7,8 +7,8 @@
 //
 //   trainer.fit(data, {.epochs = 5, .callbacks = {ProgressLine{}}});
 //
-// Speed is measured from the end of the first step of a process or an epoch, since that step pays for memory
-// and kernels. A line that cannot be written is lost.
+// Speed is measured from the end of the first step of a process, of an epoch or after a failure, since that step pays
+// for memory and kernels, and for the recovery. A line that cannot be written is lost.
 
 #include <chrono>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace holdfast {
 
-// Measured by this process since its first step of the epoch.
+// Measured by this process since its first step of the epoch, or its first one after a failure.
 struct ProgressSpeed {
   double samples_per_second = 0;  // 0: not known
   double seconds_left = 0;        // until fit() ends
@@ -59,6 +59,7 @@ class ProgressLine final : public Callback {
   Clock::time_point start_{};
   std::int64_t start_samples_ = 0;
   std::int64_t start_batch_ = 0;
+  int start_generation_ = 0;
   Clock::time_point last_shown_{};
   int columns_ = 0;  // width of the terminal at the last update
 };

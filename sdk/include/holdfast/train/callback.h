@@ -64,6 +64,9 @@ class TrainingContext {
   virtual int rank() const = 0;
   virtual int replicas() const = 0;                // of this generation
   bool is_primary() const { return rank() == 0; }  // true on one rank alone
+  // Counts the memberships of the run. Each failure begins another one, so a time that was taken in an earlier
+  // generation is before a recovery.
+  virtual int generation() const { return 0; }
   // Whether save() writes on this rank: on the primary rank alone, or, where each host has a run directory of its own,
   // on the first rank of each host.
   virtual bool writes_savepoints() const { return is_primary(); }

@@ -25,6 +25,7 @@ class FitContext final : public TrainingContext {
 
   int rank() const override { return training_.context->rank; }
   int replicas() const override { return training_.context->size; }
+  int generation() const override { return training_.context->generation; }
   std::string run_directory() const override { return training_.context->trainer_directory(); }
   bool writes_files() const override { return training_.context->writes_files; }
   bool writes_savepoints() const override { return training_.keeps_savepoints(); }

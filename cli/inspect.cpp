@@ -41,11 +41,10 @@ std::uint64_t total_elements(const AnyFile& file) {
 
 // People read this. The JSON has name(kind), which programs read.
 std::string describe_kind(FileKind kind) {
-  static const std::map<FileKind, std::string> kNames = {{FileKind::holdfast, "Holdfast"},
-                                                         {FileKind::safetensors, "safetensors"},
-                                                         {FileKind::npz, "NumPy .npz"},
-                                                         {FileKind::keras, "Keras"},
-                                                         {FileKind::hdf5, "HDF5"}};
+  static const std::map<FileKind, std::string> kNames = {
+      {FileKind::holdfast, "Holdfast"}, {FileKind::safetensors, "safetensors"},
+      {FileKind::npz, "NumPy .npz"},    {FileKind::keras, "Keras"},
+      {FileKind::hdf5, "HDF5"},         {FileKind::npy, "NumPy .npy"}};
   return kNames.at(kind);
 }
 

@@ -16,7 +16,7 @@
 namespace holdfast::cli {
 
 inline constexpr const char* kAnyFile =
-    "A file of Holdfast, safetensors, NumPy (.npz), Keras (.keras, .h5), or another HDF5 file";
+    "A file of Holdfast, safetensors, NumPy (.npz, .npy), Keras (.keras, .h5), or another HDF5 file";
 inline constexpr const char* kRunDirectory = "The run directory of a program that Holdfast supervises";
 
 struct Subcommands {

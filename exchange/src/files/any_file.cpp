@@ -18,6 +18,7 @@
 #include "holdfast/base/error.h"
 #include "keras_files/keras_archive.h"
 #include "keras_files/keras_tree.h"
+#include "numpy/npy_file.h"
 #include "numpy/npz_file.h"
 #include "safetensors/safetensors_file.h"
 #include "zip/zip.h"
@@ -28,6 +29,9 @@ namespace {
 
 using Take = std::function<void(const ArrayInfo&, std::span<const std::byte>)>;
 using Wants = std::function<bool(const ArrayInfo&)>;
+
+// The array of a .npy file has no name. numpy.savez() would give it this one.
+constexpr const char* kNameInNpy = "arr_0";
 
 }  // namespace
 
@@ -75,12 +79,19 @@ ArrayInfo info_of(const SafetensorsEntry& entry) {
 ArrayInfo info_of(const NpzFile::Entry& entry) {
   return {.name = entry.name, .dtype = entry.header.dtype, .shape = entry.header.shape, .digest = {}};
 }
+ArrayInfo info_of(const NpyFile::Entry& entry) {
+  ArrayInfo info{
+      .name = kNameInNpy, .dtype = entry.header.dtype, .shape = entry.header.shape, .digest = {}, .stored_bytes = 0};
+  info.stored_bytes = size_bytes(info);
+  return info;
+}
 
-// The two files differ in what their read() returns.
+// The files differ in what their read() returns.
 std::vector<std::byte> elements_of(const SafetensorsFile& file, const SafetensorsEntry& entry) {
   return file.read(entry);
 }
-std::vector<std::byte> elements_of(const NpzFile& file, const NpzFile::Entry& entry) {
+template <typename NumpyFile>
+std::vector<std::byte> elements_of(const NumpyFile& file, const typename NumpyFile::Entry& entry) {
   return file.read(entry).bytes;
 }
 
@@ -121,15 +132,16 @@ class EntriesContent : public AnyFile::Content {
 };
 
 // Small arrays are read whole, since read() also reorders column-major ones. Larger ones stay in pieces.
-class NpzContent : public EntriesContent<NpzFile> {
+template <typename NumpyFile>
+class NumpyContent : public EntriesContent<NumpyFile> {
  public:
-  using EntriesContent::EntriesContent;
+  using EntriesContent<NumpyFile>::EntriesContent;
 
  protected:
   void give(const ArrayInfo& array, const Take& take) const override {
     constexpr std::uint64_t kWholeBytes = std::uint64_t{64} << 20;
-    if (size_bytes(array) > kWholeBytes) return EntriesContent::give(array, take);
-    if (size_bytes(array) > 0) take(array, read(array));
+    if (size_bytes(array) > kWholeBytes) return EntriesContent<NumpyFile>::give(array, take);
+    if (size_bytes(array) > 0) take(array, this->read(array));
   }
 };
 
@@ -286,8 +298,10 @@ std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::str
       return std::make_unique<HoldfastContent>(files, path);
     case FileKind::safetensors:
       return std::make_unique<EntriesContent<SafetensorsFile>>(files, path);
+    case FileKind::npy:
+      return std::make_unique<NumpyContent<NpyFile>>(files, path);
     case FileKind::npz:
-      return std::make_unique<NpzContent>(files, path);
+      return std::make_unique<NumpyContent<NpzFile>>(files, path);
     case FileKind::keras:
       return std::make_unique<TreeContent>(path, std::make_unique<KerasArchiveSource>(files, path, limits), kind);
     case FileKind::hdf5:
@@ -361,7 +375,7 @@ FileKind kind_of_archive(FileSource& source) {
 }  // namespace
 
 std::string_view name(FileKind kind) {
-  constexpr std::array<std::string_view, 5> kNames = {"holdfast", "safetensors", "npz", "keras", "hdf5"};
+  constexpr std::array<std::string_view, 6> kNames = {"holdfast", "safetensors", "npz", "keras", "hdf5", "npy"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -375,6 +389,7 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   if (starts_with(start, "PK\x03\x04") || starts_with(start, "PK\x05\x06")) {
     return within_memory(path, [&] { return kind_of_archive(source); });
   }
+  if (starts_with(start, kNpyMagic)) return FileKind::npy;
   if (is_safetensors(source, start)) return FileKind::safetensors;
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset, start);
   // The opcode that begins a pickle of protocol 2 or later. Last, since it is a single byte.

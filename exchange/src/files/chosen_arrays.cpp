@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "bytes/array_checks.h"
@@ -16,7 +15,7 @@
 #include "foreign_hdf5/foreign_file.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/exchange/any_file.h"
-#include "numpy/npy.h"
+#include "numpy/npy_file.h"
 #include "numpy/npz_file.h"
 #include "safetensors/safetensors_file.h"
 
@@ -33,8 +32,6 @@ class ChosenArrays::Content {
 
 namespace {
 
-constexpr std::string_view kNpyStart = "\x93NUMPY";
-
 ArrayInfo info_of(std::string name, const NpyHeader& header) {
   return {.name = std::move(name), .dtype = header.dtype, .shape = header.shape, .digest = {}};
 }
@@ -48,27 +45,18 @@ std::optional<StoredElements> stored_elements(const NpyHeader& header, std::uint
 
 class NpyContent : public ChosenArrays::Content {
  public:
-  NpyContent(FileSystem& files, const std::string& path) : source_(files, path) {
-    // The header says how long it is. So much is read in any case, and a header that claims more is refused.
-    std::vector<std::byte> head(std::min<std::uint64_t>(source_.size_bytes(), kMaxNpyHeadBytes));
-    source_.read(0, head);
-    header_ = parse_npy_header(path, "", head);
-    check_npy_size(path, "", header_, source_.size_bytes());
-    infos.push_back(info_of("", header_));
+  NpyContent(FileSystem& files, const std::string& path) : source_(files, path), file_(source_) {
+    infos.push_back(info_of("", file_.entries()[0].header));
   }
 
-  std::vector<std::byte> read(std::size_t) const override {
-    // The file is one array. It is read whole, since big-endian or column-major elements are brought into order.
-    std::vector<std::byte> file(source_.size_bytes());
-    source_.read(0, file);
-    return parse_npy(source_.path(), "", std::move(file)).bytes;
+  std::vector<std::byte> read(std::size_t) const override { return file_.read(file_.entries()[0]).bytes; }
+  std::optional<StoredElements> stored(std::size_t) const override {
+    return stored_elements(file_.entries()[0].header, 0);
   }
-  std::optional<StoredElements> stored(std::size_t) const override { return stored_elements(header_, 0); }
 
  private:
-  // Reading moves nothing, but its functions are not const.
-  mutable FileSource source_;
-  NpyHeader header_;
+  FileSource source_;
+  NpyFile file_;
 };
 
 // Members that are deflated have no place in the file from which rows could be read, so they are read as a whole.
@@ -238,14 +226,9 @@ std::string_view name(ArrayFileKind kind) {
 }
 
 ArrayFileKind recognise_array_file(FileSystem& files, const std::string& path) {
-  FileSource source(files, path);
-  std::vector<std::byte> start(std::min<std::uint64_t>(kNpyStart.size(), source.size_bytes()));
-  source.read(0, start);
-  // recognise() knows files of several arrays, and a .npy file holds one.
-  if (start.size() == kNpyStart.size() && std::memcmp(start.data(), kNpyStart.data(), start.size()) == 0) {
-    return ArrayFileKind::npy;
-  }
   switch (recognise(files, path)) {
+    case FileKind::npy:
+      return ArrayFileKind::npy;
     case FileKind::safetensors:
       return ArrayFileKind::safetensors;
     case FileKind::npz:

@@ -23,7 +23,6 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kNpyAlignment = 64;
 
 // The number in a name is the size in bytes, so each type has one name on every machine.
@@ -53,10 +52,12 @@ struct NpyArray {
   const std::string& array;
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    refuse_file(path, fmt::format("is damaged: array {} {}; use another copy of it", quoted_text(array), problem));
+    refuse_file(path, fmt::format("is damaged: {} {}; use another copy of it",
+                                  array.empty() ? "its array" : "array " + quoted_text(array), problem));
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw Error(ErrorCode::unsupported, fmt::format("{} has array {} {}", path, quoted_text(array), problem));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} has {} {}", path, array.empty() ? "an array" : "array " + quoted_text(array), problem));
   }
 };
 

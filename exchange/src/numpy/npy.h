@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/base/dtype.h"
 #include "holdfast/format/array_set.h"
 
 namespace holdfast::format {
+
+// How each .npy file begins.
+inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct NpyHeader {
   DType dtype = DType::f32;
@@ -25,7 +29,8 @@ struct NpyHeader {
 // The most bytes that parse_npy_header needs. A longer header is refused, since no plain array has one.
 inline constexpr std::size_t kMaxNpyHeadBytes = 12 + 0xFFFF;
 
-// Errors name `path` and `array`. Throws as read_npz does. Bytes after the header are ignored.
+// Errors name `path` and `array`, which is "" for the one of a .npy file. Throws as read_npz does. Bytes after the
+// header are ignored.
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes);
 
 // Returns the size of the elements in bytes. Throws when header and elements do not add up to `file_bytes`, the size

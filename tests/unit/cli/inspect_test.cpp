@@ -121,6 +121,19 @@ TEST_F(Inspect, ShowsFilesOfOtherPrograms) {
   EXPECT_THAT(out(), HasSubstr("w     bf16  [2]        4"));
 }
 
+TEST_F(Inspect, ShowsTheArrayOfAnNpyFile) {
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
+  write_text("/d/a",
+             "\x93NUMPY" + std::string{'\1', '\0', static_cast<char>(header.size()), '\0'} + header + "12345678");
+
+  ASSERT_EQ(run({"inspect", "/d/a"}), kDone);
+  EXPECT_THAT(out(), HasSubstr("format     NumPy .npy\n"));
+  EXPECT_THAT(out(), HasSubstr("arr_0  f32   [2]        8       8   1.00  -\n"));
+  ASSERT_EQ(run({"convert", "/d/a", "/d/b.npz"}), kDone);
+  ASSERT_EQ(run({"inspect", "--json", "/d/b.npz"}), kDone);
+  EXPECT_EQ(nlohmann::json::parse(out()).at("arrays").at(0).at("name"), "arr_0");
+}
+
 TEST_F(Inspect, ShowsWhatCanBeReadOfAnHdf5FileAndNamesTheRest) {
   const std::string path = source_folder() + "/tests/unit/exchange/foreign_hdf5/files/mixed_content.h5";
   const std::string content = read_text_file(posix_file_system(), path);

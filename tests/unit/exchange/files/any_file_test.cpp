@@ -14,6 +14,7 @@
 #include "holdfast/format/exchange/safetensors.h"
 #include "support/disks/memory_file_system.h"
 #include "unit/exchange/support/keras_trees.h"
+#include "unit/exchange/support/npy_builder.h"
 #include "unit/exchange/support/trees.h"
 #include "unit/exchange/support/zip_builder.h"
 #include "unit/format/support/array_files.h"
@@ -196,6 +197,57 @@ TEST_F(AnyFileTest, GivesTheSameArraysInPieces) {
       EXPECT_TRUE(found[array.name] == file.read(array.name)) << array.name;
     }
   }
+}
+
+// Only ChosenArrays knew this kind, so "holdfast inspect" took such a file for one that Holdfast does not read.
+TEST_F(AnyFileTest, ReadsTheOneArrayOfAnNpy) {
+  const std::string columns("\0\1\0\4\0\2\0\5\0\3\0\6", 12);
+  write("/d/columns", testing::npy(testing::dictionary(">u2", "(2, 3)", "True"), columns));
+  std::vector<std::byte> in_pieces;
+
+  const AnyFile file = AnyFile::open(files_, "/d/columns");
+  file.read_pieces([](const ArrayInfo&) { return true; },
+                   [&](const ArrayInfo&, std::span<const std::byte> piece) {
+                     in_pieces.insert(in_pieces.end(), piece.begin(), piece.end());
+                   });
+
+  EXPECT_EQ(file.kind(), FileKind::npy);
+  EXPECT_EQ(name(file.kind()), "npy");
+  EXPECT_EQ(file.metadata(), "{}");
+  ASSERT_EQ(file.arrays().size(), 1U);
+  EXPECT_EQ(file.arrays()[0].name, "arr_0");
+  EXPECT_EQ(file.arrays()[0].dtype, DType::u16);
+  EXPECT_EQ(file.arrays()[0].shape, (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(testing::text_of(file.read("arr_0")), std::string("\1\0\2\0\3\0\4\0\5\0\6\0", 12));
+  EXPECT_TRUE(in_pieces == file.read("arr_0"));
+}
+
+TEST_F(AnyFileTest, ReadsALargeNpyInPieces) {
+  constexpr std::size_t kElements = 9'000'000;
+  write("/d/large",
+        testing::npy(testing::dictionary(">f8", "(9000000,)"), std::string(kElements * 8 - 1, '\0') + '\1'));
+  std::size_t bytes = 0;
+  std::byte first_of_last{};
+
+  AnyFile::open(files_, "/d/large")
+      .read_pieces([](const ArrayInfo&) { return true; },
+                   [&](const ArrayInfo&, std::span<const std::byte> piece) {
+                     EXPECT_LE(piece.size(), std::size_t{1} << 20);
+                     bytes += piece.size();
+                     first_of_last = piece[piece.size() - 8];
+                   });
+
+  EXPECT_EQ(bytes, kElements * 8);
+  EXPECT_EQ(first_of_last, std::byte{1}) << "the elements are big-endian in the file";
+}
+
+TEST_F(AnyFileTest, RefusesAnNpyOfObjects) {
+  write("/d/objects", testing::npy(testing::dictionary("|O", "(1,)"), "pickle"));
+
+  const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/objects", {.allow_unreadable = true}); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::unsupported);
+  EXPECT_THAT(thrown.sentence, HasSubstr("/d/objects has an array of Python objects"));
 }
 
 // Regression: a file of 400 KB that holds 400 MB was decompressed for names and shapes, and again for each read.

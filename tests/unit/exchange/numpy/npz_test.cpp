@@ -7,6 +7,7 @@
 
 #include "numpy/npy.h"
 #include "numpy/npz_file.h"
+#include "unit/exchange/support/npy_builder.h"
 #include "unit/exchange/support/zip_builder.h"
 #include "unit/format/support/array_files.h"
 #include "zip/zip.h"
@@ -17,23 +18,14 @@ namespace {
 using testing::Array;
 using testing::build;
 using testing::bytes_of;
+using testing::dictionary;
 using ::testing::HasSubstr;
 using testing::make_array;
+using testing::npy;
 using testing::read_bytes;
 using testing::text_of;
 using testing::Thrown;
 using testing::thrown_by;
-
-// A .npy file of the given version, without padding in its header.
-std::vector<std::byte> npy(const std::string& dictionary, const std::string& data, char version = 1) {
-  std::string length;
-  for (unsigned i = 0; i < (version == 1 ? 2 : 4); ++i) length += static_cast<char>(dictionary.size() >> (8 * i));
-  return bytes_of("\x93NUMPY" + std::string{version, '\0'} + length + dictionary + data);
-}
-
-std::string dictionary(const std::string& type, const std::string& shape, const std::string& fortran = "False") {
-  return "{'descr': '" + type + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
-}
 
 NamedArray parse_array(const std::string& dictionary, const std::string& data, char version = 1) {
   return parse_npy("a.npz", "layer/w", npy(dictionary, data, version));

@@ -33,9 +33,10 @@ enum class FileKind {
   npz,          // npz.h
   keras,        // keras.h: .keras, .weights.h5 and the older .h5
   hdf5,         // hdf5.h: every other HDF5 file
+  npy,          // one array of NumPy, which has the name "arr_0" here, as numpy.savez() would call it
 };
 
-// "holdfast", "safetensors", "npz", "keras", "hdf5".
+// "holdfast", "safetensors", "npz", "keras", "hdf5", "npy".
 std::string_view name(FileKind kind);
 
 // Looks at the file's first bytes and, in an archive, at the names of its members. For HDF5 that another program wrote
@@ -66,8 +67,8 @@ class AnyFile {
   std::uint64_t file_bytes() const { return file_bytes_; }  // on disk
   // JSON, as the reader of its kind returns it.
   const std::string& metadata() const;
-  // Sorted by name (as bytes). `digest` and `storage` are set for Holdfast's files alone, `stored_bytes` for these and
-  // safetensors; 0 means unknown.
+  // Sorted by name (as bytes). `digest` and `storage` are set for Holdfast's files alone, `stored_bytes` for these,
+  // safetensors and .npy; 0 means unknown.
   std::span<const ArrayInfo> arrays() const;
   // What the file holds besides, a sentence each ("\"records\" has elements of an unsupported type (compounds)"); safe
   // to print. Empty without AnyFileOptions::allow_unreadable.

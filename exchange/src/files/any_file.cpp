@@ -394,10 +394,11 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset, start);
   // The opcode that begins a pickle of protocol 2 or later. Last, since it is a single byte.
   if (starts_with(start, "\x80")) refuse_pickle(path);
-  refuse_file(path,
-              fmt::format("is not a file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, "
-                          "HDF5): its {} bytes begin like none of these; check the path, or use another copy of it",
-                          source.size_bytes()));
+  refuse_file(
+      path,
+      fmt::format("is not a file that Holdfast reads (its own, safetensors, NumPy's .npy and .npz, Keras's "
+                  ".keras, HDF5): its {} bytes begin like none of these; check the path, or use another copy of it",
+                  source.size_bytes()));
 }
 
 AnyFile::AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content)

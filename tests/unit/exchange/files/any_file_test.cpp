@@ -128,6 +128,8 @@ TEST_F(AnyFileTest, RefusesFilesThatHoldNoArrays) {
   for (const std::string path : {"/d/empty", "/d/text", "/d/short", "/d/zeros"}) {
     EXPECT_EQ(refusal(path).code, ErrorCode::invalid_file) << path;
     EXPECT_THAT(refusal(path).sentence, HasSubstr(path));
+    // read_npy() says it, too, which left out the very kind that it reads.
+    EXPECT_THAT(refusal(path).sentence, HasSubstr("NumPy's .npy and .npz"));
   }
   EXPECT_EQ(refusal("/d/missing").code, ErrorCode::not_found);
 }

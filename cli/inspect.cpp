@@ -1,6 +1,6 @@
 // Shows the header of a file: kind, size, metadata, a table of the model's layers and one of arrays. It reads no
-// element, so it takes no longer for a large file. What cannot be read of an HDF5 file is named. Values that a kind of
-// file does not have, such as digests of foreign files, are left out. docs/decisions/exchange.md
+// element, so it takes no longer for a large file. What cannot be read of an HDF5 file or an .npz is named. Values that
+// a kind of file does not have, such as digests of foreign files, are left out. docs/decisions/exchange.md
 
 #include <fmt/format.h>
 #include <map>

@@ -99,8 +99,9 @@ std::vector<std::byte> elements_of(const NumpyFile& file, const typename NumpyFi
 template <typename EntriesFile>
 class EntriesContent : public AnyFile::Content {
  public:
-  EntriesContent(FileSystem& files, const std::string& path)
-      : source_(std::make_unique<FileSource>(files, path)), file_(*source_) {
+  template <typename... Options>
+  EntriesContent(FileSystem& files, const std::string& path, Options... options)
+      : source_(std::make_unique<FileSource>(files, path)), file_(*source_, options...) {
     for (const auto& entry : file_.entries()) infos_.push_back(info_of(entry));
   }
 
@@ -113,6 +114,10 @@ class EntriesContent : public AnyFile::Content {
     for (const ArrayInfo& array : infos_) {
       if (wants(array)) give(array, take);
     }
+  }
+  std::span<const std::string> unreadable() const override {
+    if constexpr (requires { file_.unreadable(); }) return file_.unreadable();
+    return {};
   }
 
  protected:
@@ -301,7 +306,8 @@ std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::str
     case FileKind::npy:
       return std::make_unique<NumpyContent<NpyFile>>(files, path);
     case FileKind::npz:
-      return std::make_unique<NumpyContent<NpzFile>>(files, path);
+      return std::make_unique<NumpyContent<NpzFile>>(files, path,
+                                                     allow_unreadable ? NpzDemand::readable : NpzDemand::whole);
     case FileKind::keras:
       return std::make_unique<TreeContent>(path, std::make_unique<KerasArchiveSource>(files, path, limits), kind);
     case FileKind::hdf5:

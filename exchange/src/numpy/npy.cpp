@@ -52,12 +52,16 @@ struct NpyArray {
   const std::string& array;
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    refuse_file(path, fmt::format("is damaged: {} {}; use another copy of it",
-                                  array.empty() ? "its array" : "array " + quoted_text(array), problem));
+    throw NpyError(ErrorCode::invalid_file,
+                   fmt::format("{} is damaged: {} {}; use another copy of it", path,
+                               array.empty() ? "its array" : "array " + quoted_text(array), problem),
+                   fmt::format("{} {}", quoted_text(array), problem));
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{} has {} {}", path, array.empty() ? "an array" : "array " + quoted_text(array), problem));
+    throw NpyError(
+        ErrorCode::unsupported,
+        fmt::format("{} has {} {}", path, array.empty() ? "an array" : "array " + quoted_text(array), problem),
+        fmt::format("{} is an array {}", quoted_text(array), problem));
   }
 };
 
@@ -202,6 +206,8 @@ std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t e
 
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes) {
   const NpyArray place{path, array};
+  // What is shorter has no dictionary. Asked here, since the cursor does not know which array it is.
+  if (bytes.size() < kNpyMagic.size() + 6) place.refuse("ends within its header");
   ByteCursor cursor(path, "the header of an array", bytes);
   if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin like a .npy file");
   const std::uint16_t version = cursor.u16();  // the major number first
@@ -214,6 +220,7 @@ NpyHeader parse_npy_header(const std::string& path, const std::string& array, st
   if (text_bytes > kMaxNpyHeadBytes - 12) {
     place.refuse(fmt::format("has a header of {} bytes, longer than any that NumPy writes", text_bytes));
   }
+  if (text_bytes > cursor.left()) place.refuse("ends within its header");
   const std::string text = cursor.text(text_bytes);
   NpyHeader header;
   header.data_offset = bytes.size() - cursor.left();

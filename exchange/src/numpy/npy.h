@@ -8,15 +8,30 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/base/dtype.h"
+#include "holdfast/base/error.h"
 #include "holdfast/format/array_set.h"
 
 namespace holdfast::format {
 
 // How each .npy file begins.
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
+
+// What is wrong with one array. A file of several arrays may be read without it.
+class NpyError : public Error {
+ public:
+  // `problem` is the sentence without the file: "\"x\" has a header that NumPy does not write".
+  NpyError(ErrorCode code, const std::string& sentence, std::string problem)
+      : Error(code, sentence), problem_(std::move(problem)) {}
+
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string problem_;
+};
 
 struct NpyHeader {
   DType dtype = DType::f32;
@@ -29,12 +44,12 @@ struct NpyHeader {
 // The most bytes that parse_npy_header needs. A longer header is refused, since no plain array has one.
 inline constexpr std::size_t kMaxNpyHeadBytes = 12 + 0xFFFF;
 
-// Errors name `path` and `array`, which is "" for the one of a .npy file. Throws as read_npz does. Bytes after the
-// header are ignored.
+// Errors name `path` and `array`, which is "" for the one of a .npy file. Throws NpyError, with the codes of
+// read_npz. Bytes after the header are ignored.
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes);
 
-// Returns the size of the elements in bytes. Throws when header and elements do not add up to `file_bytes`, the size
-// of the member.
+// Returns the size of the elements in bytes. Throws NpyError when header and elements do not add up to `file_bytes`,
+// the size of the member.
 std::uint64_t check_npy_size(const std::string& path, const std::string& array, const NpyHeader& header,
                              std::uint64_t file_bytes);
 

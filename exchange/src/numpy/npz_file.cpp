@@ -39,12 +39,19 @@ NpzFile::Entry read_head(const std::string& path, const ZipReader& archive, cons
 
 }  // namespace
 
-NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
+NpzFile::NpzFile(ByteSource& source, NpzDemand demand) : source_(source), archive_(source) {
   for (const ZipEntry& member : archive_.entries()) {
     if (member.name == kNpzMetadataMember) {
       metadata_ = read_metadata(source.path(), archive_, member);
     } else if (member.name.ends_with(kNpySuffix)) {
-      entries_.push_back(read_head(source.path(), archive_, member));
+      try {
+        entries_.push_back(read_head(source.path(), archive_, member));
+      } catch (const NpyError& error) {
+        if (demand == NpzDemand::whole) throw;
+        unreadable_.push_back(error.problem());
+      }
+    } else if (demand == NpzDemand::readable) {
+      unreadable_.push_back(quoted_text(member.name) + " is not an array");
     } else {
       refuse_file(source.path(), fmt::format("has a member {}, which is not an array; remove it from the archive",
                                              quoted_text(member.name)));

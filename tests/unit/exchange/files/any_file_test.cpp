@@ -243,6 +243,37 @@ TEST_F(AnyFileTest, ReadsALargeNpyInPieces) {
   EXPECT_EQ(first_of_last, std::byte{1}) << "the elements are big-endian in the file";
 }
 
+// An array of objects made the whole archive one that "holdfast inspect" refused.
+TEST_F(AnyFileTest, ReadsWhatCanBeReadOfAnNpzAndNamesTheRest) {
+  const auto member = [](const std::string& dictionary, const std::string& data) {
+    return testing::text_of(testing::npy(dictionary, data));
+  };
+  write("/d/mixed",
+        testing::build(
+            {.members = {
+                 {.name = "x.npy", .content = member(testing::dictionary("|u1", "(2,)"), "ab")},
+                 {.name = "people.npy", .content = member(testing::dictionary("|O", "(1,)"), "pickle")},
+                 {.name = "names.npy", .content = member(testing::dictionary("<U3", "(1,)"), std::string(12, 'n'))},
+                 {.name = "short.npy", .content = member(testing::dictionary("|u1", "(9,)"), "ab")},
+                 {.name = "cut.npy", .content = std::string("\x93NUMPY\1\0\x76\0{'descr'", 18)},
+                 {.name = "note.txt", .content = "hello"}}}));
+
+  const AnyFile file = AnyFile::open(files_, "/d/mixed", {.allow_unreadable = true});
+
+  ASSERT_EQ(file.arrays().size(), 1U);
+  EXPECT_EQ(testing::text_of(file.read("x")), "ab");
+  EXPECT_THAT(
+      file.unreadable(),
+      ::testing::ElementsAre(
+          "\"people\" is an array of Python objects, which cannot be read without running code; save plain numbers",
+          HasSubstr("\"names\" is an array of NumPy's type \"<U3\""),
+          "\"short\" has 2 bytes of elements, but its shape needs 9", "\"cut\" ends within its header",
+          "\"note.txt\" is not an array"));
+  const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/mixed"); });
+  EXPECT_EQ(thrown.code, ErrorCode::unsupported);
+  EXPECT_THAT(thrown.sentence, HasSubstr("/d/mixed has array \"people\" of Python objects"));
+}
+
 TEST_F(AnyFileTest, RefusesAnNpyOfObjects) {
   write("/d/objects", testing::npy(testing::dictionary("|O", "(1,)"), "pickle"));
 

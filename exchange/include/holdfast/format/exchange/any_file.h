@@ -49,7 +49,7 @@ struct AnyFileOptions {
   // row of its chunks. A file that needs more gets Error{out_of_memory} before that memory is allocated. Arrays that
   // read() and read_all() return whole are not counted.
   std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
-  // Opens an HDF5 file too if only a part of it can be read. unreadable() names the rest.
+  // Also opens an HDF5 file or an .npz of which only a part can be read. unreadable() names the rest.
   bool allow_unreadable = false;
 };
 

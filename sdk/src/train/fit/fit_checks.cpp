@@ -228,6 +228,19 @@ void require_rows_to_normalize(const Dataset& data, const Trainable& trainable, 
           samples, shards, fmt::join(names, ", "), advice));
 }
 
+// No mistake in itself: a program may validate and save what it has just frozen. Keras warns, too.
+void warn_of_nothing_to_train(const Trainable& trainable) {
+  const auto* const of_model = dynamic_cast<const ModelTrainable*>(&trainable);
+  if (of_model == nullptr || !of_model->model().parameters().entries().empty()) return;
+  // The weights of frozen layers are buffers. A model that never had weights needs no advice.
+  const bool has_frozen_weights = std::ranges::any_of(
+      of_model->model().layers(), [](const ModelLayer& layer) { return layer.is_frozen && layer.buffer_count > 0; });
+  if (!has_frozen_weights) return;
+  log(LogLevel::warning,
+      "fit() changes no weight, since all layers with weights are frozen; give the Trainer, or its compile(), a model "
+      "in which some are not (Model::unfrozen())");
+}
+
 Weights weights_to_validate(const FitOptions& options) {
   const bool reads_averages =
       std::ranges::any_of(options.callbacks, [](const CallbackHandle& callback) { return callback->reads_averages(); });

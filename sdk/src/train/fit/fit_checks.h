@@ -32,4 +32,7 @@ void require_sensible_options(const Dataset& data, const FitOptions& options, co
 // some shards have one.
 void require_rows_to_normalize(const Dataset& data, const Trainable& trainable, int shards, bool warns);
 
+// Says in the log where all layers with weights are frozen.
+void warn_of_nothing_to_train(const Trainable& trainable);
+
 }  // namespace holdfast

@@ -116,6 +116,8 @@ void FitCourse::begin() {
     }
     return;
   }
+  // Only here it is known which layers are frozen: another start of the run may have compiled the model.
+  if (training_.is_primary()) warn_of_nothing_to_train(training_.trainable);
   training_.running_fit = &options_;
   training_.asks_end = false;
   context_.emplace(training_, call_, plan_);

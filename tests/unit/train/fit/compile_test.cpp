@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <stdexcept>
 
+#include "holdfast/base/log.h"
 #include "holdfast/holdfast.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
@@ -83,6 +85,36 @@ TEST(FrozenLayers, HaveTheSameBitsOnAnyNumberOfReplicas) {
   for (const int replicas : {2, 3}) {
     const TemporaryFolder run;
     expect_equal(train_head_then_all({.replicas = replicas, .run_directory = run.path()}), alone);
+  }
+}
+
+// It trained nothing without a word.
+TEST(FrozenLayers, AreWarnedOfOnceACallWhereNothingIsLeftToTrain) {
+  std::mutex mutex;
+  std::vector<std::string> logged;
+  set_log_sink([&](LogLevel level, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    if (level == LogLevel::warning) logged.emplace_back(line);
+  });
+  struct Restore {
+    ~Restore() { set_log_sink({}); }
+  } const restore;
+  const Dataset data = compile_batches();
+  train_on_threads({.replicas = 2}, [&](Replica& replica) {
+    Trainer trainer(replica, small_model().frozen(), SGD(0.1F), crossentropy());
+    const std::string before = trainer.weights_digest().hex();
+    trainer.fit(data, {.epochs = 2});
+    EXPECT_EQ(trainer.weights_digest().hex(), before);
+    trainer.compile(frozen_model(), SGD(0.1F));
+    trainer.fit(data, {.epochs = 1});
+    trainer.compile(small_model().frozen(), SGD(0.1F));
+    trainer.fit(data, {.epochs = 1});
+  });
+
+  ASSERT_EQ(logged.size(), 2U);
+  for (const std::string& line : logged) {
+    EXPECT_THAT(line, HasSubstr("fit() changes no weight, since all layers with weights are frozen"));
+    EXPECT_THAT(line, HasSubstr("Model::unfrozen()"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "data/batches/not_finite_samples.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/fit/fit_checks.h"
@@ -100,8 +101,12 @@ std::optional<float> FitCourse::rate_of_step() const {
 // A skipped step counts, and its samples do not.
 void FitCourse::count_step(const Batch& batch, const StepOutcome& outcome) {
   CallRecord& call = record();
+  // Only the rank that has a sample can look at it, and only after a step that failed.
+  const std::string cause = outcome.not_finite.empty() ? std::string()
+                                                       : sample_not_finite(batch, plan_.data(), training_.context->seed,
+                                                                           training_.trainable.memory());
   // First: it throws where this step must not count, because its gradients are disputed or not finite.
-  session_.agreement_.judge(outcome);
+  session_.agreement_.judge(outcome, cause);
   TrainState& state = training_.state;
   ++state.step;
   ++state.batch;

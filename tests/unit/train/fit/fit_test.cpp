@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "holdfast/holdfast.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
@@ -203,6 +208,73 @@ TEST(Fit, LeavesSkippedStepsOutOfTheMeansOfTheEpoch) {
   EXPECT_EQ(steps, 8);
   EXPECT_EQ(skipped.history, whole.history);
   EXPECT_FALSE(std::isnan(skipped.results.at("loss")));
+}
+
+// Forty samples, in another order in each epoch, of which number 15 has a NaN; and a model that lets it through.
+Dataset poisoned_data() {
+  Tensor features{Shape{40, 6, 6, 1}};
+  features.sample(15)[7] = std::nanf("");
+  return from_tensors(std::move(features), Tensor{Shape{40}}).shuffle().batch(10);
+}
+
+Sequential linear_model() {
+  return Sequential{Input{6, 6, 1}, Flatten{}, Dense{3}};
+}
+
+// It named the step and the batch, and which sample it was had to be found by hand.
+TEST(Fit, NamesTheSampleWhoseInputIsNotFinite) {
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, linear_model(), SGD(0.1F), kScores);
+
+  try {
+    trainer.fit(poisoned_data(), {.when_not_finite = WhenNotFinite::stop});
+    ADD_FAILURE() << "a loss is not finite";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_finite);
+    EXPECT_THAT(error.what(),
+                HasSubstr("loss is nan; sample 15 of the data set has nan in its input; look at the data"));
+  }
+}
+
+TEST(Fit, NamesASampleThatIsNotFiniteOnTheRankThatHasIt) {
+  std::mutex mutex;
+  std::vector<std::string> logged;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    if (line.find("loss is nan") != std::string_view::npos) logged.emplace_back(line);
+  });
+  struct Restore {
+    ~Restore() { set_log_sink({}); }
+  } const restore;
+
+  train_on_threads({.replicas = 4}, [&](Replica& each) {
+    Trainer trainer(each, linear_model(), SGD(0.1F), kScores);
+    trainer.fit(poisoned_data(), {.epochs = 6, .when_not_finite = WhenNotFinite::skip_step});
+  });
+
+  const auto named = std::ranges::count_if(logged, [](const std::string& line) {
+    return line.find("; sample 15 of the data set has nan in its input") != std::string::npos;
+  });
+  const auto skipped = std::ranges::count_if(
+      logged, [](const std::string& line) { return line.find("the step is skipped") != std::string::npos; });
+  EXPECT_EQ(named, 6) << "once an epoch, by the rank that has the sample";
+  EXPECT_EQ(skipped, 6) << "once an epoch, by the primary rank";
+  EXPECT_GT(logged.size(), 6U) << "the primary rank cannot have had it in each epoch";
+}
+
+TEST(Fit, NamesNoSampleWhereTheWeightsHaveOverflown) {
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, linear_model(), SGD(1e38F), MeanSquaredError());
+  const Dataset data =
+      from_tensors(Tensor(Shape{8, 6, 6, 1}, std::vector<float>(288, 1)), Tensor{Shape{8, 3}}).batch(2);
+
+  try {
+    trainer.fit(data, {.epochs = 9, .when_not_finite = WhenNotFinite::stop});
+    ADD_FAILURE() << "nothing was infinite";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_finite);
+    EXPECT_THAT(error.what(), Not(HasSubstr("of the data set has")));
+  }
 }
 
 TEST(Fit, NamesACallbackWhoseStateIsNotText) {

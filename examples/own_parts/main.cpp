@@ -35,16 +35,12 @@ class Halving final : public LearningRateSchedule {
   float rate_after(std::int64_t updates) const override { return std::ldexp(0.02F, -static_cast<int>(updates / 200)); }
 };
 
-// Remembers the epoch whose share was nearest to the one that is wanted. The savepoints hold what state() returns.
+// Remembers the epoch whose share was nearest to the one that is wanted. The savepoints hold both members.
 class Nearest final : public Callback {
  public:
   std::string name() const override { return "nearest"; }
   std::vector<std::string> monitors() const override { return {"share_below"}; }
-  CallbackState state() const override { return {{"epoch", epoch_}, {"distance", distance_}}; }
-  void restore(const CallbackState& state) override {
-    epoch_ = std::get<std::int64_t>(state.at("epoch"));
-    distance_ = std::get<double>(state.at("distance"));
-  }
+  void describe_state(CallbackFields& fields) override { fields.add("epoch", epoch_).add("distance", distance_); }
 
   void on_epoch_end(TrainingContext& context, const Logs& logs) override {
     const double distance = std::abs(logs.at("share_below") - kShare);

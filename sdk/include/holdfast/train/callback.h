@@ -12,9 +12,13 @@
 //
 // Every rank makes the same calls at the same steps with the same logs, so a callback decides the same everywhere.
 // Effects outside the process (files, network) belong on the primary rank alone. What a callback must remember across a
-// failure it returns from state(): every savepoint holds it, and restore() gives it back before the first call after a
-// restart. An exception from a callback ends the training function. A callback may block, as an upload does, for as
-// long as RecoveryOptions::callback_timeout allows (10 minutes by default); the other replicas wait.
+// failure it names in one line, and every savepoint holds it:
+//
+//   void describe_state(CallbackFields& fields) override { fields.add("epoch", epoch_).add("best", best_); }
+//
+// It has its values back before the first call after a restart. An exception from a callback ends the training
+// function. A callback may block, as an upload does, for as long as RecoveryOptions::callback_timeout allows (10
+// minutes by default); the other replicas wait.
 //
 // After a failure, calls repeat. Training continues from the newest state (of a survivor, a snapshot in memory or a
 // savepoint), perhaps with another primary rank, and the calls since that state are made again with the same steps and
@@ -28,12 +32,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "holdfast/base/best.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/core/shape.h"
+#include "holdfast/train/callback_state.h"
 #include "holdfast/train/profile.h"
 #include "holdfast/train/savepoint.h"
 
@@ -42,10 +46,6 @@ namespace holdfast {
 // Means by name: "loss", "accuracy" and, with validation data, "val_loss", ... A map, so that all ranks
 // see the same order.
 using Logs = std::map<std::string, double>;
-
-// What a callback can keep in a savepoint. Each kind of value comes back with the same bits.
-using CallbackValue = std::variant<std::int64_t, double, std::string, std::vector<double>>;
-using CallbackState = std::map<std::string, CallbackValue>;  // by names that the callback chooses
 
 // A copy of one parameter or buffer of the model.
 struct WeightArray {
@@ -178,10 +178,14 @@ class Callback {
   // Whether this callback calls TrainingContext::keep_weights(). Memory for the copy is found when fit()
   // begins. One callback of a fit() may do so.
   virtual bool keeps_weights() const { return false; }
-  // What a savepoint keeps for this callback, and the call that gives it back. Both run on every rank.
-  virtual CallbackState state() const { return {}; }
-  // Gives back what state() returned when the savepoint was written.
-  virtual void restore(const CallbackState&) {}
+  // The members that a savepoint keeps for this callback. Called on every rank, to read them and to set them.
+  virtual void describe_state(CallbackFields&) {}
+  // The same for a callback whose state is not a few members: what a savepoint keeps, and the call that gives it back,
+  // both on every rank. By default they go through describe_state().
+  virtual CallbackState state() const;
+  // Gives back what state() returned when the savepoint was written. Throws Error{incompatible} if describe_state()
+  // names a member that the savepoint does not have, or of another kind.
+  virtual void restore(const CallbackState& state);
 
   // The first call of a fit(), before its first step.
   virtual void on_fit_begin(TrainingContext&) {}

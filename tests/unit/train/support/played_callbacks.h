@@ -39,11 +39,7 @@ class FailAt final : public Callback {
 class SumOfLosses final : public Callback {
  public:
   std::string name() const override { return "sum_of_losses"; }
-  CallbackState state() const override { return {{"sum", sum}, {"epochs", epochs}}; }
-  void restore(const CallbackState& state) override {
-    sum = std::get<double>(state.at("sum"));
-    epochs = std::get<std::int64_t>(state.at("epochs"));
-  }
+  void describe_state(CallbackFields& fields) override { fields.add("sum", sum).add("epochs", epochs); }
   void on_step_end(TrainingContext&, const Logs& logs) override { sum += logs.at("loss"); }
   void on_epoch_end(TrainingContext&, const Logs&) override { ++epochs; }
 

@@ -1,0 +1,83 @@
+#include "holdfast/train/callback_state.h"
+
+#include <fmt/format.h>
+
+#include "holdfast/base/error.h"
+#include "holdfast/train/callback.h"
+
+namespace holdfast {
+void CallbackFields::refuse(const std::string& name, const char* what) const {
+  throw Error(ErrorCode::incompatible,
+              fmt::format("the savepoint has {} \"{}\" of the callback \"{}\", which the program names in "
+                          "describe_state(); use the program that wrote it, or start anew",
+                          what, name, callback_));
+}
+
+template <typename Value>
+CallbackFields& CallbackFields::add_value(const std::string& name, Value& member) {
+  if (reads_ != nullptr) {
+    if (!reads_->emplace(name, member).second) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("describe_state() of the callback \"{}\" adds \"{}\" twice; give each member a name of its own",
+                      callback_, name));
+    }
+    return *this;
+  }
+  const auto found = sets_->find(name);
+  if (found == sets_->end()) refuse(name, "no");
+  const Value* const value = std::get_if<Value>(&found->second);
+  if (value == nullptr) refuse(name, "another kind of");
+  member = *value;
+  return *this;
+}
+
+// Kinds that a savepoint does not have, in one that holds each of their values.
+template <typename Stored, typename Member>
+CallbackFields& CallbackFields::add_as(const std::string& name, Member& member) {
+  auto stored = static_cast<Stored>(member);
+  add_value(name, stored);
+  if (sets_ == nullptr) return *this;
+  const auto taken = static_cast<Member>(stored);
+  // A NaN is no other number than itself.
+  if (static_cast<Stored>(taken) != stored && stored == stored) refuse(name, "a number out of range for");
+  member = taken;
+  return *this;
+}
+
+CallbackFields& CallbackFields::add(const std::string& name, std::int64_t& member) {
+  return add_value(name, member);
+}
+CallbackFields& CallbackFields::add(const std::string& name, double& member) {
+  return add_value(name, member);
+}
+CallbackFields& CallbackFields::add(const std::string& name, std::string& member) {
+  return add_value(name, member);
+}
+CallbackFields& CallbackFields::add(const std::string& name, std::vector<double>& member) {
+  return add_value(name, member);
+}
+CallbackFields& CallbackFields::add(const std::string& name, int& member) {
+  return add_as<std::int64_t>(name, member);
+}
+CallbackFields& CallbackFields::add(const std::string& name, bool& member) {
+  return add_as<std::int64_t>(name, member);
+}
+CallbackFields& CallbackFields::add(const std::string& name, float& member) {
+  return add_as<double>(name, member);
+}
+
+// describe_state() gives references to members, which are only read here.
+CallbackState Callback::state() const {
+  CallbackState state;
+  CallbackFields fields(name(), state);
+  const_cast<Callback*>(this)->describe_state(fields);
+  return state;
+}
+
+void Callback::restore(const CallbackState& state) {
+  CallbackFields fields(name(), state);
+  describe_state(fields);
+}
+
+}  // namespace holdfast

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
 
@@ -38,6 +40,18 @@ class GuidePrograms : public testing::Test {
     const ProgramResult result = run(program, arguments);
     EXPECT_EQ(result.exit_code, 1) << result.output;
     return result.output;
+  }
+
+  // The sentence that ended a training is in a page of the guide, which breaks lines where it likes.
+  static void expect_in_page(const std::string& page, const std::string& output) {
+    std::string text = read_file(source_folder() + "/docs/guide/" + page);
+    std::ranges::replace(text, '\n', ' ');
+    const std::size_t begin = output.find("training ended: ");
+    ASSERT_NE(begin, std::string::npos) << output;
+    std::string sentence = output.substr(begin, output.find('\n', begin) - begin);
+    // In which replicas stands at its end, and is not the same in each run.
+    sentence.resize(sentence.find(" (in "));
+    EXPECT_THAT(text, HasSubstr(sentence));
   }
 
   const TemporaryFolder folder_;
@@ -82,13 +96,12 @@ TEST_F(GuidePrograms, TrainsLongerAsIfItHadBeenAskedForThatFromTheStart) {
 }
 
 TEST_F(GuidePrograms, NamesTheEditsThatAnotherTrainingNeedsAndKeepsTheRunOnAFreshStart) {
-  const std::string first = weights_of("--epochs 5");
+  const std::string first = weights_of("--epochs 7");
 
-  const std::string refusal = refusal_of("edits", "--epochs 5 --rate 0.01 --units 9");
-  const std::string fresh = weights_of("--epochs 5 --rate 0.01 --units 9 --fresh");
+  const std::string refusal = refusal_of("edits", "--epochs 7 --rate 0.01 --units 9");
+  const std::string fresh = weights_of("--epochs 7 --rate 0.01 --units 9 --fresh");
 
-  EXPECT_THAT(refusal, HasSubstr("model/layers/0/config/units was 8 and is 9; "
-                                 "training/optimizer/learning_rate was 0.002 and is 0.01. Use the earlier options"));
+  expect_in_page("editing.md", refusal);
   EXPECT_NE(fresh, first);
   EXPECT_EQ(folder_.names(), (std::vector<std::string>{"run", "run.1"}));
 }
@@ -120,7 +133,7 @@ TEST_F(GuidePrograms, BeginsWithTheWeightsOfAnotherRunAndNeedsItsFileInEachStart
 
 // In debugging.md.
 TEST_F(GuidePrograms, NamesTheBatchThatIsNotFiniteAndShowsIt) {
-  EXPECT_THAT(refusal_of("bad_batch", ""), HasSubstr("training ended: in step 10 (epoch 0, batch 10) loss is nan"));
+  expect_in_page("debugging.md", refusal_of("bad_batch", ""));
 
   const std::string shown = refusal_of("bad_batch", "--debug --look 0 10");
 

@@ -117,7 +117,7 @@ class Reader {
     restarts_.clear();
     by_rank_.clear();
     is_training_ = false;
-    has_saved_ = false;
+    generations_before_ = report_.generations;
     // Failures of the last watchdog did not end the run of this one.
     incidents_at_progress_ = report_.incidents.size();
     pids_.clear();
@@ -133,7 +133,6 @@ class Reader {
     RunReport::Savepoints& savepoints = report_.savepoints;
     if (event == "savepoint") {
       ++savepoints.durable;
-      has_saved_ = true;
       savepoints.newest_path = details.at("path").get<std::string>();
       savepoints.newest_step = details.at("step").get<std::int64_t>();
       report_.furthest_step = std::max(report_.furthest_step, savepoints.newest_step);
@@ -177,9 +176,9 @@ class Reader {
       incident.resumed = origin;
       incident.repeated = std::max<std::int64_t>(0, report_.furthest_step - origin.step);
     }
-    // Only the first one is the state with which the watchdog began. A replica that goes back because of a NaN says it
-    // too, later than its run has saved a state.
-    if (explains_an_incident || report_.starts.empty() || has_saved_) return;
+    // Only the first one is the state with which the watchdog began. Replicas that go back because of a NaN say it too,
+    // in another generation.
+    if (explains_an_incident || report_.starts.empty() || report_.generations > generations_before_ + 1) return;
     if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
   }
 
@@ -354,7 +353,7 @@ class Reader {
   int generation_ = -1;
   std::vector<int> by_rank_;                     // members of the generation
   bool is_training_ = false;                     // the generation has opened, and is not cancelled
-  bool has_saved_ = false;                       // under this watchdog
+  int generations_before_ = 0;                   // of earlier watchdogs
   std::vector<std::size_t> open_;                // incidents that are not complete yet
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
   std::deque<Restart> restarts_;                 // those whose decision was not read yet

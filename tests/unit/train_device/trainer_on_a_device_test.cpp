@@ -217,6 +217,26 @@ TEST_F(TrainerOnADevice, RefusesADeviceThatDoesNotExist) {
   }
 }
 
+// Wherever its samples lie when the step has failed.
+TEST_F(TrainerOnADevice, NamesTheSampleWhoseInputIsNotFinite) {
+  Tensor features{Shape{40, 4}};
+  features.sample(15)[3] = std::nanf("");
+  const Dataset data = from_tensors(std::move(features), Tensor{Shape{40, 1}}).shuffle();
+  for (const Dataset& each : {data.batch(10), data.batch(10).prefetch(2), data.keep_on_device().batch(10)}) {
+    Replica replica = Replica::alone({.shards = 4, .device = "cuda:0"});
+    Trainer trainer(replica, Sequential{Input{4}, Dense{1}}, SGD(0.1F), MeanSquaredError());
+    std::string sentence;
+
+    try {
+      trainer.fit(each, {.when_not_finite = WhenNotFinite::stop});
+    } catch (const Error& error) {
+      sentence = error.what();
+    }
+
+    EXPECT_NE(sentence.find("; sample 15 of the data set has nan in its input"), std::string::npos) << sentence;
+  }
+}
+
 TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
   const auto states_of = [](const std::string& device) {
     const TemporaryFolder folder;

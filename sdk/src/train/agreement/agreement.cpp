@@ -173,19 +173,15 @@ void Agreement::judge(const StepRunner::Outcome& outcome, const std::string& cau
   if (outcome.check && outcome.check->kind != CheckVerdict::Kind::agreed) settle_gradients(outcome);
   if (outcome.not_finite.empty()) return;
   leave_if_wrong(outcome, training_.state.step);
-  on_not_finite(cause.empty() ? outcome.not_finite : fmt::format("{}; {}", outcome.not_finite, cause), !cause.empty());
+  on_not_finite(cause.empty() ? outcome.not_finite : fmt::format("{}; {}", outcome.not_finite, cause));
 }
 
-void Agreement::on_not_finite(const std::string& what, bool knows_cause) {
+void Agreement::on_not_finite(const std::string& what) {
   const TrainState& state = training_.state;
   const std::string sentence =
       fmt::format("in step {} (epoch {}, batch {}) {}", state.step, state.epoch, state.batch, what);
   if (training_.running_fit->when_not_finite == WhenNotFinite::skip_step) {
-    if (!training_.is_primary()) {
-      // The primary rank does not have the sample, and cannot name it.
-      if (knows_cause) log(LogLevel::warning, fmt::format("replica {}: {}", training_.context->rank, sentence));
-      return;
-    }
+    if (!training_.is_primary()) return;
     log(LogLevel::warning, sentence + "; the step is skipped");
     training_.supervision.report_event("step_skipped", nlohmann::json{{"step", state.step}, {"why", what}}.dump());
     return;

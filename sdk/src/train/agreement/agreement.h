@@ -40,8 +40,8 @@ class Agreement {
   std::vector<bool> must_be_finite() const;
 
   // Judges a step before it counts. Throws if its gradients differed twice, or if it is not finite and the options of
-  // fit() do not skip it. `cause` is what this rank's samples have to do with that, for the sentence that says so;
-  // empty: nothing.
+  // fit() do not skip it. `cause` is what a sample of the batch has to do with that, the same on every rank, for the
+  // sentence that says so; empty: nothing.
   void judge(const StepRunner::Outcome& outcome, const std::string& cause = "");
   // After the step counts: throws Error{diverged} on a rank that computed its gradients wrongly, while another rank has
   // the state.
@@ -69,7 +69,7 @@ class Agreement {
   void require_finite();
   void settle_dispute(const Digest& agreed);
   void settle_gradients(const StepRunner::Outcome& outcome);
-  void on_not_finite(const std::string& what, bool knows_cause);
+  void on_not_finite(const std::string& what);
   [[noreturn]] void go_back_or_end(std::int64_t step, const std::string& sentence, const std::string& advice);
   [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
   int checked_shards_in(std::int64_t step) const;

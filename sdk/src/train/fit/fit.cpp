@@ -101,10 +101,12 @@ std::optional<float> FitCourse::rate_of_step() const {
 // A skipped step counts, and its samples do not.
 void FitCourse::count_step(const Batch& batch, const StepOutcome& outcome) {
   CallRecord& call = record();
-  // Only the rank that has a sample can look at it, and only after a step that failed.
-  const std::string cause = outcome.not_finite.empty() ? std::string()
-                                                       : sample_not_finite(batch, plan_.data(), training_.context->seed,
-                                                                           training_.trainable.memory());
+  // After a step that failed, each rank looks at the samples that it has. All of them say the same about the step.
+  std::string cause;
+  if (!outcome.not_finite.empty()) {
+    cause = training_.runner->share_first_text(
+        sample_not_finite(batch, plan_.data(), training_.context->seed, training_.trainable.memory()));
+  }
   // First: it throws where this step must not count, because its gradients are disputed or not finite.
   session_.agreement_.judge(outcome, cause);
   TrainState& state = training_.state;

@@ -240,7 +240,7 @@ void Generation::load_state() {
     if (none_left) std::rethrow_exception(none_left);
     finder->tell_of_found();
   }
-  text = share_text(std::move(text), root);
+  text = training_.runner->share_text(std::move(text), root);
   // Each rank draws the initial weights by itself. They are a function of the seed.
   if (text.empty()) return begin_anew();
   TrainState state = train_state_from_json(text, "the state that another replica sent");
@@ -290,7 +290,7 @@ void Generation::share_state(int root, bool takes) {
   if (!takes) collect_callback_states(training_);
   std::string text;
   if (training_.context->rank == root) text = to_replica_json(training_.state);
-  text = share_text(std::move(text), root);
+  text = training_.runner->share_text(std::move(text), root);
   // The arrays are half old and half new if the generation ends within the next line.
   has_state_ = has_state_ && !takes;
   if (!takes) return share_arrays(root, false);
@@ -299,16 +299,6 @@ void Generation::share_state(int root, bool takes) {
   training_.state_arrays().lay_out(state);
   share_arrays(root, true);
   take_state(std::move(state));
-}
-
-// Two broadcasts, since the other ranks must know the length first.
-std::string Generation::share_text(std::string text, int root) {
-  StepRunner& runner = *training_.runner;
-  std::uint64_t bytes = text.size();
-  runner.communicator().broadcast(std::as_writable_bytes(std::span(&bytes, 1)), root, true, runner.deadline());
-  text.resize(bytes);
-  runner.communicator().broadcast(std::as_writable_bytes(std::span(text)), root, true, runner.deadline());
-  return text;
 }
 
 void Generation::share_arrays(int root, bool takes) {

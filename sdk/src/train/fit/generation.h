@@ -90,7 +90,6 @@ class Generation {
   void load_state();
   void begin_anew();
   void share_state(int root, bool takes);
-  std::string share_text(std::string text, int root);
   void share_arrays(int root, bool takes);
   void take_state(TrainState state);
   void warn_of_other_order();

@@ -210,6 +210,24 @@ void StepArithmetic::update(const StepSum& sum) {
                                               .passes = shards_.computation->passes()});
 }
 
+// Two broadcasts, since the other ranks must know the length first.
+std::string StepRunner::share_text(std::string text, int root) {
+  const bool takes = root != context_.rank;
+  std::uint64_t bytes = text.size();
+  communicator().broadcast(std::as_writable_bytes(std::span(&bytes, 1)), root, takes, deadline());
+  text.resize(bytes);
+  communicator().broadcast(std::as_writable_bytes(std::span(text)), root, takes, deadline());
+  return text;
+}
+
+std::string StepRunner::share_first_text(std::string own) {
+  const std::uint8_t has_text = own.empty() ? 0 : 1;
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(context_.size));
+  communicator().gather_all(std::as_bytes(std::span(&has_text, 1)), std::as_writable_bytes(std::span(all)), deadline());
+  const auto first = std::ranges::find(all, 1);
+  return first == all.end() ? std::string() : share_text(std::move(own), static_cast<int>(first - all.begin()));
+}
+
 StepRunner::Outcome StepRunner::outcome_of(const StepSum& sum) const {
   const std::span<const float> sums = layout_.sums(sum.block.tail);
   return {.sums = std::vector<double>(sums.begin(), sums.end()),

@@ -76,6 +76,11 @@ class StepRunner {
   // This rank's shards.
   ShardRange shards() const { return shards_.computation->shards(); }
 
+  // The text of rank `root`, on every rank. All ranks make the same call.
+  std::string share_text(std::string text, int root);
+  // The text of the lowest rank that has one; empty if none has. All ranks make the same call.
+  std::string share_first_text(std::string own);
+
   // Training reaches `point` with the whole state at hand, for injected faults.
   void reach(FaultPoint point, std::int64_t step) { shards_.computation->faulty().reach(point, step); }
 

@@ -381,11 +381,11 @@ TEST_F(RunReportTest, SaysWhereALaterStartWentOn) {
   EXPECT_EQ(told.starts[1].resumed->step, 3);
 }
 
-// After a NaN all replicas go back to a state that they have saved themselves.
+// After a NaN all replicas go back to a state of their own run, in another generation.
 TEST_F(RunReportTest, DoesNotTakeARollBackForTheBeginningOfItsStart) {
   begin_with_two();
-  note("savepoint", {{"path", "run/a.h5"}, {"step", 3}});
-  note("resumed", {{"path", "run/a.h5"}, {"step", 3}});
+  of(0, "regrouped", {}, {cancel(0), open(1, {0, 1})});
+  note("resumed", {{"path", "the snapshot in the watchdog's memory"}, {"step", 3}});
 
   EXPECT_FALSE(report().starts.at(0).resumed.has_value());
 }

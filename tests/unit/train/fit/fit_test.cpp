@@ -236,7 +236,7 @@ TEST(Fit, NamesTheSampleWhoseInputIsNotFinite) {
   }
 }
 
-TEST(Fit, NamesASampleThatIsNotFiniteOnTheRankThatHasIt) {
+TEST(Fit, NamesASampleThatIsNotFiniteWhateverRankHasIt) {
   std::mutex mutex;
   std::vector<std::string> logged;
   set_log_sink([&](LogLevel, std::string_view line) {
@@ -253,13 +253,10 @@ TEST(Fit, NamesASampleThatIsNotFiniteOnTheRankThatHasIt) {
   });
 
   const auto named = std::ranges::count_if(logged, [](const std::string& line) {
-    return line.find("; sample 15 of the data set has nan in its input") != std::string::npos;
+    return line.find("; sample 15 of the data set has nan in its input; the step is skipped") != std::string::npos;
   });
-  const auto skipped = std::ranges::count_if(
-      logged, [](const std::string& line) { return line.find("the step is skipped") != std::string::npos; });
-  EXPECT_EQ(named, 6) << "once an epoch, by the rank that has the sample";
-  EXPECT_EQ(skipped, 6) << "once an epoch, by the primary rank";
-  EXPECT_GT(logged.size(), 6U) << "the primary rank cannot have had it in each epoch";
+  EXPECT_EQ(named, 6) << "once an epoch, by the primary rank, which has the sample in some epochs alone";
+  EXPECT_EQ(logged.size(), 6U);
 }
 
 TEST(Fit, NamesNoSampleWhereTheWeightsHaveOverflown) {

@@ -6,15 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/catalogue.h"
-#include "support/folders.h"
-#include "support/program.h"
 #include "support/thrown.h"
 
 namespace holdfast {
@@ -227,21 +224,6 @@ TEST(TrainState, NamesEachChoiceThatDiffersWithBothValues) {
   EXPECT_EQ(sentence.find("shards"), std::string::npos) << sentence;
 }
 
-// A missing value was written as the text "absent", which a value may be too.
-TEST(TrainState, IsRefusedInTheWordsThatTheGuideShows) {
-  std::string page = read_file(source_folder() + "/docs/guide/editing.md");
-  std::ranges::replace(page, '\n', ' ');
-  TrainState saved = example();
-  saved.configuration = R"({"optimizer":{"learning_rate":0.002,"name":"adam"}})";
-  TrainState now = example();
-  now.configuration = R"({"optimizer":{"learning_rate":0.01,"name":"adam"}})";
-
-  const std::string sentence =
-      sentence_thrown_by([&] { require_same_choices(saved, now, "r/savepoint-0000000016.h5"); });
-
-  EXPECT_THAT(page, HasSubstr("training ended: " + sentence + " (in replica 0)"));
-}
-
 // Versions before adds_as_one_batch added three batches in another order than this one does.
 TEST(TrainState, IsRefusedIfAccumulatedBatchesWereAddedInAnotherOrder) {
   TrainState saved = example();
@@ -251,8 +233,9 @@ TEST(TrainState, IsRefusedIfAccumulatedBatchesWereAddedInAnotherOrder) {
   TrainState now = saved;
   now.calls.front().adds_as_one_batch = true;
 
-  EXPECT_NE(refusal(saved, now).find("order in which accumulated batches are added was \"that of an earlier version\" "
-                                     "and is \"that of one batch\""),
+  EXPECT_NE(refusal(saved, now)
+                .find("order in which accumulated batches are added was \"that of an earlier version\" "
+                      "and is \"that of one batch\""),
             std::string::npos)
       << refusal(saved, now);
 
@@ -261,6 +244,7 @@ TEST(TrainState, IsRefusedIfAccumulatedBatchesWereAddedInAnotherOrder) {
   EXPECT_EQ(refusal(saved, now), "");
 }
 
+// A missing value was written as the text "absent", which a value may be too.
 TEST(TrainState, TellsAMissingChoiceFromOneThatIsAnyText) {
   TrainState saved = example(), now = saved;
   saved.configuration = R"({"name":"absent"})";

@@ -56,6 +56,7 @@ struct FitOptions {
   bool accept_shared_samples = false;
   // Called in this order.
   std::vector<CallbackHandle> callbacks{};
+  // What becomes of a step whose loss or gradients are NaN or infinite (step_checks.h).
   WhenNotFinite when_not_finite = WhenNotFinite::roll_back;
   // Relies on what a Trainable and the map() functions of a Dataset promise: a second computation has the same bits.
   GradientChecks check_gradients{};

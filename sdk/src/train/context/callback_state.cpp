@@ -1,3 +1,6 @@
+// Members are described once, and the same description reads and sets them: two functions would have to name the same
+// members in the same kinds, and a mistake in one would show only after a failure.
+
 #include "holdfast/train/callback_state.h"
 
 #include <fmt/format.h>
@@ -39,7 +42,7 @@ CallbackFields& CallbackFields::add_as(const std::string& name, Member& member) 
   add_value(name, stored);
   if (sets_ == nullptr) return *this;
   const auto taken = static_cast<Member>(stored);
-  // A NaN is no other number than itself.
+  // A NaN differs from itself, and fits every kind of number.
   if (static_cast<Stored>(taken) != stored && stored == stored) refuse(name, "a number out of range for");
   member = taken;
   return *this;

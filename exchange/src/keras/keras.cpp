@@ -26,8 +26,6 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::array<std::string_view, 4> kFormNames = {"weights", "archive", "legacy_weights", "legacy_model"};
-
 std::string config_label(const std::string& path) {
   return "the model's configuration in " + path;
 }
@@ -134,18 +132,6 @@ ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path) {
   // A whole model has its weights in a group below the root, so it is looked for first.
   if (is_legacy_weights(tree, kModelWeights)) return read_legacy_model(std::move(tree), path);
   return is_legacy_weights(tree, "") ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
-}
-
-std::string_view name(KerasForm form) {
-  return kFormNames[static_cast<std::size_t>(form)];
-}
-
-KerasForm keras_form_from_name(std::string_view name) {
-  const auto found = std::find(kFormNames.begin(), kFormNames.end(), name);
-  if (found != kFormNames.end()) return static_cast<KerasForm>(found - kFormNames.begin());
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("\"{}\" is not a form of Keras file; use weights, archive, legacy_weights or legacy_model", name));
 }
 
 ArraySet read_keras(FileSystem& files, const std::string& path) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "foreign_hdf5/tree.h"
-#include "holdfast/format/exchange/keras.h"
+#include "holdfast/format/exchange/keras_form.h"
 #include "keras_files/keras_json.h"
 
 namespace holdfast::format {

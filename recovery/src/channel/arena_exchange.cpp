@@ -59,7 +59,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, s
     return replies;
   }
   // Ranks may be at different exchanges, so each number collects its own requests.
-  Requests& requests = wanted_[number];
+  ArenaRequests& requests = wanted_[number];
   requests.resize(static_cast<std::size_t>(replicas_));
   requests.at(rank) = Request{bytes, std::move(shown)};
   const bool is_complete =
@@ -69,7 +69,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, s
 }
 
 // A refusal goes to all ranks. If one of them got no answer, it would wait until its deadline.
-std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Requests& requests) {
+std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const ArenaRequests& requests) {
   std::vector<std::size_t> wanted;
   std::vector<std::size_t> shown;
   for (const std::optional<Request>& request : requests) {
@@ -101,7 +101,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Reques
   }
 }
 
-std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Requests& requests) {
+std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const ArenaRequests& requests) {
   const std::size_t bytes = requests.front()->bytes;
   // All arenas exist before the first reply, so a failure here leaves no rank with a part of them.
   std::vector<SharedMemory> created;

@@ -42,17 +42,17 @@ class ArenaExchange {
     std::size_t bytes = 0;
     FileDescriptor shown{};
   };
-  using Requests = std::vector<std::optional<Request>>;  // by rank; empty: it has not asked yet
+  using ArenaRequests = std::vector<std::optional<Request>>;  // by rank; empty: it has not asked yet
 
-  std::vector<Reply> answer(int number, const Requests& requests);
-  std::vector<Reply> create(int number, const Requests& requests);
+  std::vector<Reply> answer(int number, const ArenaRequests& requests);
+  std::vector<Reply> create(int number, const ArenaRequests& requests);
   std::vector<Reply> refuse(int number, ErrorCode code, const std::string& sentence) const;
   Reply cancelled(int rank, int number) const;
 
   int generation_;
   int replicas_;
   bool is_cancelled_ = false;
-  std::map<int, Requests> wanted_;
+  std::map<int, ArenaRequests> wanted_;
   std::vector<SharedMemory> arenas_;  // one for each rank, exchange after exchange
 };
 

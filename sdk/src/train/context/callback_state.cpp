@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
-#include "holdfast/train/callback.h"
 
 namespace holdfast {
 void CallbackFields::refuse(const std::string& name, const char* what) const {
@@ -68,19 +67,6 @@ CallbackFields& CallbackFields::add(const std::string& name, bool& member) {
 }
 CallbackFields& CallbackFields::add(const std::string& name, float& member) {
   return add_as<double>(name, member);
-}
-
-// describe_state() gives references to members, which are only read here.
-CallbackState Callback::state() const {
-  CallbackState state;
-  CallbackFields fields(name(), state);
-  const_cast<Callback*>(this)->describe_state(fields);
-  return state;
-}
-
-void Callback::restore(const CallbackState& state) {
-  CallbackFields fields(name(), state);
-  describe_state(fields);
 }
 
 }  // namespace holdfast

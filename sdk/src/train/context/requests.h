@@ -5,7 +5,7 @@
 
 namespace holdfast {
 
-struct Requests {
+struct StepRequests {
   bool stop = false;        // training ends after this step, and leaves a savepoint
   bool regroup = false;     // a new generation begins after this step
   bool savepoint = false;   // rank 0 writes one of the state after this step, while training goes on
@@ -13,7 +13,7 @@ struct Requests {
   bool end = false;         // fit() ends after this step, as if a callback of every rank had asked for it
 
   // Adds the requests of `other`.
-  Requests& operator|=(const Requests& other) {
+  StepRequests& operator|=(const StepRequests& other) {
     stop |= other.stop;
     regroup |= other.regroup;
     savepoint |= other.savepoint;

@@ -61,7 +61,7 @@ class Supervision {
   virtual bool may_change() const = 0;
   // What the watchdog asks of this replica: a stop, a regroup at the next step boundary, or a savepoint that this
   // replica has not begun. It never asks for a comparison.
-  virtual Requests requests() const = 0;
+  virtual StepRequests requests() const = 0;
   // Returns the number of the newest request for a savepoint. A report with this number answers all requests up to it.
   virtual int begin_requested_savepoint() = 0;
   virtual void report_savepoint(int number, const std::string& path, std::int64_t step) = 0;
@@ -96,7 +96,7 @@ class NoSupervision : public Supervision {
   bool may_corrupt(FaultPoint, std::int64_t) override { return false; }
   double slowdown(std::int64_t) override { return 1; }
   bool may_change() const override { return true; }
-  Requests requests() const override { return {}; }
+  StepRequests requests() const override { return {}; }
   int begin_requested_savepoint() override { return 0; }
   void report_savepoint(int, const std::string&, std::int64_t) override {}
   void report_no_savepoint(int, const std::string&) override {}

@@ -157,7 +157,7 @@ void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& s
 // Without sums, in whose tail the ranks ask else. Each rank gives a byte: 1 for a stop, 2 to regroup. The others are
 // about the end of a step of fit().
 void Trainer::Session::share_requests() {
-  const Requests own = training_.supervision.requests();
+  const StepRequests own = training_.supervision.requests();
   const std::uint8_t bits = static_cast<std::uint8_t>((own.stop ? 1 : 0) | (own.regroup ? 2 : 0));
   std::vector<std::uint8_t> all(static_cast<std::size_t>(training_.context->size));
   training_.runner->communicator().gather_all(std::as_bytes(std::span(&bits, 1)),

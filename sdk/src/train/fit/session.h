@@ -136,7 +136,7 @@ class Trainer::Session {
   Generation generation_;
 
   std::string arguments_;  // of the newest call, as JSON
-  Requests asked_;         // made with the last steps, and not yet answered
+  StepRequests asked_;     // made with the last steps, and not yet answered
   // The call that ended by an exception, and its sentence.
   struct FailedCall {
     std::size_t index = 0;

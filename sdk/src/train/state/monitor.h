@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "holdfast/base/best.h"
 #include "holdfast/train/callback.h"
-#include "holdfast/train/model_checkpoint.h"
 
 namespace holdfast {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/train/model_checkpoint.h"
+#include "holdfast/train/model_checkpoint_options.h"
 #include "train/state/snapshot.h"
 
 namespace holdfast {

@@ -47,7 +47,7 @@ class BlockLayout {
   }
 
   // A rank writes 1 for each of its requests, in one of its shards; a sum above 0 means that some rank made it.
-  void write_requests(const Requests& requests, std::span<float> tail) const {
+  void write_requests(const StepRequests& requests, std::span<float> tail) const {
     const std::span<float> floats = tail.subspan(sum_count_ + kWeights, kRequests);
     floats[0] = requests.stop ? 1.0F : 0.0F;
     floats[1] = requests.regroup ? 1.0F : 0.0F;
@@ -55,7 +55,7 @@ class BlockLayout {
     floats[3] = requests.savepoint ? 1.0F : 0.0F;
     floats[4] = requests.end ? 1.0F : 0.0F;
   }
-  Requests requests(std::span<const float> tail) const {
+  StepRequests requests(std::span<const float> tail) const {
     const std::span<const float> floats = tail.subspan(sum_count_ + kWeights, kRequests);
     return {.stop = floats[0] > 0,
             .regroup = floats[1] > 0,

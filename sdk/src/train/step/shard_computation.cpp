@@ -284,7 +284,7 @@ GradientSink::Options ShardComputation::send_when_ready(int index, std::int64_t 
 
 // Rank 0 alone asks for a savepoint: the other ranks may learn of the request after it was answered.
 void ShardComputation::write_requests(std::span<float> tail) const {
-  Requests requests = context_.supervision->requests();
+  StepRequests requests = context_.supervision->requests();
   requests.savepoint = requests.savepoint && context_.rank == 0;
   requests.comparison = options_.asks_comparison;
   requests.end = options_.asks_end;

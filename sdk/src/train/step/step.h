@@ -26,7 +26,7 @@ struct StepOutcome {
   std::vector<double> sums;        // one for each of Trainable::sum_names()
   double weight = 0;               // of the samples, if they have weights
   std::vector<double> divisors{};  // of the batch, if the Trainable has divisors of its own
-  Requests requests{};             // that some rank made with this step
+  StepRequests requests{};         // that some rank made with this step
   // Whether the sum is, or was, to be applied: nobody disputes it, and it is finite or is applied nevertheless.
   bool is_to_apply = false;
   // Which sum or gradient is NaN or infinite, so that nothing was applied; empty if all are finite.

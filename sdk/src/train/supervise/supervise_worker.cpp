@@ -1,4 +1,4 @@
-// Training knows no watchdog: it talks to the interface Supervision (replica_context.h), which this file implements by
+// Training knows no watchdog: it talks to the interface Supervision (supervision.h), which this file implements by
 // a recovery::Worker. Choices of the run come as JSON from the watchdog, or are settled here under `holdfast run`.
 // docs/decisions/holdfast-run.md
 
@@ -63,7 +63,7 @@ class WorkerSupervision final : public Supervision {
   bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
   bool may_change() const override { return worker_.may_change(); }
-  Requests requests() const override {
+  StepRequests requests() const override {
     const recovery::Worker::Requests asked = worker_.requests();
     return {.stop = asked.stop, .regroup = asked.regroup, .savepoint = asked.savepoint > begun_savepoint_};
   }

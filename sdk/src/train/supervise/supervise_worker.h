@@ -1,7 +1,7 @@
 #pragma once
 
 // A replica's process as the worker of its watchdog: the only bridge between training and recovery. It turns calls of
-// training (Supervision in replica_context.h) into messages to the watchdog, and the watchdog's configuration into a
+// training (Supervision in supervision.h) into messages to the watchdog, and the watchdog's configuration into a
 // Replica::Context.
 
 #include <memory>

@@ -77,7 +77,7 @@ class OpenWhenToldOfASavepoint final : public Callback {
 // Asks to stop, and records the last phase that each replica reports.
 class Stopping final : public NoSupervision {
  public:
-  Requests requests() const override { return {.stop = true}; }
+  StepRequests requests() const override { return {.stop = true}; }
   void enter(TrainingPhase phase, std::int64_t) override {
     const std::lock_guard lock(mutex_);
     last_[std::this_thread::get_id()] = phase;

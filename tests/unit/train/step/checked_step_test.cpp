@@ -104,7 +104,7 @@ class StepJournal final : public NoSupervision {
     if (step == stop_in_) is_stop_requested_ = true;
     if (step == savepoint_in_) is_savepoint_requested_ = true;
   }
-  Requests requests() const override { return {.stop = is_stop_requested_, .savepoint = is_savepoint_requested_}; }
+  StepRequests requests() const override { return {.stop = is_stop_requested_, .savepoint = is_savepoint_requested_}; }
   int begin_requested_savepoint() override {
     is_savepoint_requested_ = false;
     return 1;

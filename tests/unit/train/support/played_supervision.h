@@ -18,7 +18,7 @@ class Journal final : public NoSupervision {
  public:
   explicit Journal(bool is_stop_requested = false) : is_stop_requested_(is_stop_requested) {}
 
-  Requests requests() const override { return {.stop = is_stop_requested_}; }
+  StepRequests requests() const override { return {.stop = is_stop_requested_}; }
   void report_event(const std::string& event, const std::string& detail) override {
     const std::lock_guard lock(mutex_);
     details_[event].push_back(detail);
@@ -43,7 +43,7 @@ class AskedAt final : public NoSupervision {
   void enter(TrainingPhase phase, std::int64_t step) override {
     if (phase == TrainingPhase::computing && step == step_) is_asked_ = true;
   }
-  Requests requests() const override { return {.savepoint = is_asked_ && !is_begun_}; }
+  StepRequests requests() const override { return {.savepoint = is_asked_ && !is_begun_}; }
   int begin_requested_savepoint() override {
     is_begun_ = true;
     return 7;

@@ -11,26 +11,13 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "holdfast/base/file_system.h"
 #include "holdfast/format/array_set.h"
+#include "holdfast/format/exchange/keras_form.h"
 
 namespace holdfast::format {
-
-// The forms in which Keras saves a model or its weights.
-enum class KerasForm {
-  weights,         // *.weights.h5
-  archive,         // *.keras
-  legacy_weights,  // *.h5, weights alone
-  legacy_model,    // *.h5, with the model's configuration
-};
-
-// "weights", "archive", "legacy_weights", "legacy_model".
-std::string_view name(KerasForm form);
-// Throws Error{invalid_argument} for any other name.
-KerasForm keras_form_from_name(std::string_view name);
 
 // The metadata is {"kind": "keras", "keras": {...}}, from which write_keras can write the same file again. A legacy
 // file of multi_gpu_model is read as its base model; "replicated" counts the wrappers that were removed.

@@ -27,4 +27,17 @@ void TrainingContext::ask_to_stop_training() {
   stop_training();
 }
 
+// describe_state() gives references to members, which are only read here.
+CallbackState Callback::state() const {
+  CallbackState state;
+  CallbackFields fields(name(), state);
+  const_cast<Callback*>(this)->describe_state(fields);
+  return state;
+}
+
+void Callback::restore(const CallbackState& state) {
+  CallbackFields fields(name(), state);
+  describe_state(fields);
+}
+
 }  // namespace holdfast

@@ -35,4 +35,36 @@ void LambdaCallback::on_fit_end(TrainingContext& context, const Logs& logs) {
   options_.on_fit_end(state_, context, logs);
 }
 
+void LambdaCallback::on_test_begin(const TrainingContext& context) {
+  options_.on_test_begin(state_, context);
+}
+
+void LambdaCallback::on_test_batch_begin(const TrainingContext& context, std::int64_t batch) {
+  options_.on_test_batch_begin(state_, context, batch);
+}
+
+void LambdaCallback::on_test_batch_end(const TrainingContext& context, std::int64_t batch, const Logs& logs) {
+  options_.on_test_batch_end(state_, context, batch, logs);
+}
+
+void LambdaCallback::on_test_end(const TrainingContext& context, const Logs& logs) {
+  options_.on_test_end(state_, context, logs);
+}
+
+void LambdaCallback::on_predict_begin(const TrainingContext& context) {
+  options_.on_predict_begin(state_, context);
+}
+
+void LambdaCallback::on_predict_batch_begin(const TrainingContext& context, std::int64_t batch) {
+  options_.on_predict_batch_begin(state_, context, batch);
+}
+
+void LambdaCallback::on_predict_batch_end(const TrainingContext& context, std::int64_t batch) {
+  options_.on_predict_batch_end(state_, context, batch);
+}
+
+void LambdaCallback::on_predict_end(const TrainingContext& context) {
+  options_.on_predict_end(state_, context);
+}
+
 }  // namespace holdfast

@@ -30,6 +30,36 @@ TEST(LambdaCallback, CallsTheFunctionsThatItHas) {
   EXPECT_THAT(calls, ElementsAre("fit", "begun", "step", "end"));
 }
 
+TEST(LambdaCallback, WatchesEvaluationsAndPredictions) {
+  std::vector<std::string> calls;
+  const auto note = [&](const char* call) { return [&calls, call](const TrainingContext&) { calls.push_back(call); }; };
+  const auto note_batch = [&](const char* call) {
+    return
+        [&calls, call](const TrainingContext&, std::int64_t batch) { calls.push_back(call + std::to_string(batch)); };
+  };
+  LambdaCallback callback(
+      {.on_test_begin = note("test"),
+       .on_test_batch_begin = note_batch("<"),
+       .on_test_batch_end = [&](const TrainingContext&, std::int64_t, const Logs&) { calls.push_back(">"); },
+       .on_test_end = [&](const TrainingContext&, const Logs&) { calls.push_back("tested"); },
+       .on_predict_begin = note("predict"),
+       .on_predict_batch_begin = note_batch("<"),
+       .on_predict_batch_end = note_batch(">"),
+       .on_predict_end = note("predicted")});
+  PlayedContext context;
+
+  callback.on_test_begin(context);
+  callback.on_test_batch_begin(context, 0);
+  callback.on_test_batch_end(context, 0, {});
+  callback.on_test_end(context, {});
+  callback.on_predict_begin(context);
+  callback.on_predict_batch_begin(context, 1);
+  callback.on_predict_batch_end(context, 1);
+  callback.on_predict_end(context);
+
+  EXPECT_THAT(calls, ElementsAre("test", "<0", ">", "tested", "predict", "<1", ">1", "predicted"));
+}
+
 LambdaCallback counting() {
   return LambdaCallback({.name = "count",
                          .state = {{"steps", std::int64_t{0}}},

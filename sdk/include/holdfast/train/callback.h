@@ -1,6 +1,7 @@
 #pragma once
 
-// Code of the application, or of Holdfast, that fit() calls during training:
+// Code of the application, or of Holdfast, that fit() calls during training, and evaluate() and predict() if it is
+// given to them:
 //
 //   class PrintLoss final : public Callback {
 //    public:
@@ -56,6 +57,8 @@ struct WeightArray {
 
 // What a callback may see and ask for. Valid only during the call. Ask for changes, savepoints and ends on every rank
 // alike, except where a function says otherwise.
+//
+// For evaluate() and predict(), an epoch has the batches of their data, and none of them is counted as done.
 class TrainingContext {
  public:
   virtual ~TrainingContext() = default;
@@ -81,7 +84,7 @@ class TrainingContext {
   // The file system through which savepoints are written, read and deleted. It lives as long as the Replica.
   virtual FileSystem& file_system() const { return posix_file_system(); }
 
-  // The number of this fit() among all calls of its Trainer, from 0 (run_results.h).
+  // The number of this fit(), or other call, among all calls of its Trainer, from 0 (run_results.h).
   virtual std::int64_t call() const { return 0; }
   // The number of that Trainer among those of the run, from 0.
   virtual int trainer() const { return 0; }
@@ -157,9 +160,22 @@ class TrainingContext {
   virtual void save(const std::string& path, const SaveOptions& options) = 0;
 };
 
-// The calls of one fit(), in order:
+// The calls of one fit(), in order, with those of validation before on_epoch_end():
 //
 //   on_fit_begin  (on_epoch_begin  (on_step_begin  on_step_end)*  on_epoch_end)*  on_fit_end
+//
+// The calls of a validation and of evaluate(), and those of predict() of a data set:
+//
+//   on_test_begin     (on_test_batch_begin     on_test_batch_end)*     on_test_end
+//   on_predict_begin  (on_predict_batch_begin  on_predict_batch_end)*  on_predict_end
+//
+// These only look. What is to follow from a validation, such as the end of fit(), on_epoch_end() asks for.
+//
+// If a failure interrupts a validation, evaluate() or predict(), its batches and these calls begin again with the first
+// ones. Before a validation is repeated, restore() gives back what state() had returned at its beginning. The states of
+// callbacks that evaluate() or predict() was given are not kept: begin in on_test_begin() or on_predict_begin() what
+// later calls count. A later start calls nothing for an evaluate() or predict() that had finished, also where predict()
+// has to compute its outputs again.
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -200,6 +216,25 @@ class Callback {
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
   // The last call of a fit(). `logs` holds the means of its last epoch.
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
+
+  // The first call of a validation or of evaluate(). TrainingContext::weights() are the trained ones, also where
+  // averages are evaluated.
+  virtual void on_test_begin(const TrainingContext&) {}
+  // Called before batch number `batch` of the data, from 0.
+  virtual void on_test_batch_begin(const TrainingContext&, std::int64_t /*batch*/) {}
+  // `logs` holds the means over the batches so far.
+  virtual void on_test_batch_end(const TrainingContext&, std::int64_t /*batch*/, const Logs& /*logs*/) {}
+  // `logs` holds what evaluate() returns; also in a validation its names are without "val_".
+  virtual void on_test_end(const TrainingContext&, const Logs& /*logs*/) {}
+
+  // The first call of predict().
+  virtual void on_predict_begin(const TrainingContext&) {}
+  // Called before batch number `batch` of the data, from 0.
+  virtual void on_predict_batch_begin(const TrainingContext&, std::int64_t /*batch*/) {}
+  // Called after the Trainer::PredictionSink, if there is one, has been given the outputs of this batch.
+  virtual void on_predict_batch_end(const TrainingContext&, std::int64_t /*batch*/) {}
+  // The last call of predict().
+  virtual void on_predict_end(const TrainingContext&) {}
 
   // Called if this fit() had already ended at `step` after `epoch` epochs, and the program now asks for
   // more epochs. It follows restore() and gets the logs of the last on_epoch_end(). Undo here what

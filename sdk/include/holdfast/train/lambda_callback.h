@@ -16,6 +16,7 @@
 //                   }}}
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -51,7 +52,7 @@ class LambdaFunction {
 };
 
 // All functions may be left out. They are called as those of Callback, on every rank, and after a failure again for the
-// steps since the last state. An exception of one ends fit().
+// steps since the last state. An exception of one ends fit(), or the call that it was given to.
 struct LambdaCallbackOptions {
   // Names the state in savepoints, so it differs from those of the other callbacks of a fit(). Two lambdas of one fit()
   // need names.
@@ -66,6 +67,15 @@ struct LambdaCallbackOptions {
   LambdaFunction<TrainingContext&, const Logs&> on_step_end{};   // see Callback::on_step_end()
   LambdaFunction<TrainingContext&, const Logs&> on_epoch_end{};  // see Callback::on_epoch_end()
   LambdaFunction<TrainingContext&, const Logs&> on_fit_end{};    // see Callback::on_fit_end()
+
+  LambdaFunction<const TrainingContext&> on_test_begin{};                                 // see Callback
+  LambdaFunction<const TrainingContext&, std::int64_t> on_test_batch_begin{};             // see Callback
+  LambdaFunction<const TrainingContext&, std::int64_t, const Logs&> on_test_batch_end{};  // see Callback
+  LambdaFunction<const TrainingContext&, const Logs&> on_test_end{};                      // see Callback
+  LambdaFunction<const TrainingContext&> on_predict_begin{};                              // see Callback
+  LambdaFunction<const TrainingContext&, std::int64_t> on_predict_batch_begin{};          // see Callback
+  LambdaFunction<const TrainingContext&, std::int64_t> on_predict_batch_end{};            // see Callback
+  LambdaFunction<const TrainingContext&> on_predict_end{};                                // see Callback
 };
 
 class LambdaCallback final : public Callback {
@@ -84,6 +94,14 @@ class LambdaCallback final : public Callback {
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
   void on_fit_end(TrainingContext& context, const Logs& logs) override;
+  void on_test_begin(const TrainingContext& context) override;
+  void on_test_batch_begin(const TrainingContext& context, std::int64_t batch) override;
+  void on_test_batch_end(const TrainingContext& context, std::int64_t batch, const Logs& logs) override;
+  void on_test_end(const TrainingContext& context, const Logs& logs) override;
+  void on_predict_begin(const TrainingContext& context) override;
+  void on_predict_batch_begin(const TrainingContext& context, std::int64_t batch) override;
+  void on_predict_batch_end(const TrainingContext& context, std::int64_t batch) override;
+  void on_predict_end(const TrainingContext& context) override;
 
  private:
   LambdaCallbackOptions options_;

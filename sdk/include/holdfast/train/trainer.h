@@ -60,6 +60,15 @@ struct FitResult {
   Weights weights = Weights::trained;
 };
 
+// What evaluate() and predict() of a data set do besides.
+struct InferenceOptions {
+  // Called in this order, on every rank: on_test_begin() and its like by evaluate(), on_predict_begin() and its like by
+  // predict(). All ranks give callbacks of the same names.
+  std::vector<CallbackHandle> callbacks{};
+  // Those that are read; without it, those that the last fit() gave to the model, as evaluate() says.
+  std::optional<Weights> weights{};
+};
+
 // Where a loop over Trainer::steps() is. Valid until the loop goes on.
 struct TrainingStep {
   // What a callback may see and ask for: step(), set_learning_rate(), save(), stop_training().
@@ -165,6 +174,9 @@ class Trainer {
   // compile() these are the trained ones again. Throws Error{invalid_argument} for averages that the optimizer does not
   // keep (holdfast/optim/weight_average.h).
   Logs evaluate(const Dataset& data, std::optional<Weights> weights = {});
+  // The same with callbacks: trainer.evaluate(test.batch(256), {.callbacks = {my_callback}}). The call has finished
+  // when all ranks have made theirs. An exception from one ends the call.
+  Logs evaluate(const Dataset& data, const InferenceOptions& options);
 
   // A model of its own with the moving averages as weights, of the layers that are trained at present. To predict with
   // them, or to save them by themselves. Throws Error{invalid_argument} if the optimizer keeps none, and
@@ -181,6 +193,8 @@ class Trainer {
   // with a sink has no such limit. Throws Error{invalid_argument} for a model with several outputs. `weights` as in
   // evaluate(), in all forms.
   Tensor predict(const Dataset& data, std::optional<Weights> weights = {});
+  // The same with callbacks, as for evaluate().
+  Tensor predict(const Dataset& data, const InferenceOptions& options);
 
   // Receives outputs batch by batch, on every rank: one tensor [n, output shape] for each output of the model,
   // for the samples from `first_sample` on. Write files on rank 0 alone.
@@ -200,6 +214,8 @@ class Trainer {
   // given all batches. Then the sink is not called again, in no later start either. An exception from the sink
   // ends the call. A sink may take as long as a callback.
   void predict(const Dataset& data, const PredictionSink& sink, std::optional<Weights> weights = {});
+  // The same with callbacks, as for evaluate().
+  void predict(const Dataset& data, const PredictionSink& sink, const InferenceOptions& options);
 
   // Outputs [n, output shape] for features [n, feature shape], in inference mode. This rank computes them alone.
   Tensor predict(const Tensor& features, std::int64_t batch_size = 256, std::optional<Weights> weights = {});

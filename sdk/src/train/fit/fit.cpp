@@ -156,6 +156,19 @@ Logs FitCourse::means_of_epoch() const {
   return results_by_name(training_.trainable, sums, call.epoch_weight.value_or(samples), call.epoch_divisors);
 }
 
+// If this is cut off, all of it comes again, with its calls. A callback then has the state that it had before, on a
+// survivor too: it would count a batch twice else, and not as the callbacks of other ranks.
+Logs FitCourse::validate() {
+  const HeldCallbackStates held(training_);
+  const Watchers watchers(training_, options_.callbacks, *context_);
+  try {
+    return session_.evaluate_once({*options_.validation, weights_to_validate(options_), watchers});
+  } catch (...) {
+    restore_callbacks(training_, options_);
+    throw;
+  }
+}
+
 // The epoch number changes after the callbacks, which belong to the epoch that ends. A savepoint that they ask for is
 // taken later, so it begins with the next epoch.
 void FitCourse::end_epoch() {
@@ -164,9 +177,7 @@ void FitCourse::end_epoch() {
   Logs logs = means_of_epoch();
   // If the generation ends in here, the state still says that the epoch is done. The next generation comes back here.
   if (options_.validation && context_->is_validated()) {
-    for (const auto& [name, value] : session_.evaluate_once(*options_.validation, weights_to_validate(options_))) {
-      logs["val_" + name] = value;
-    }
+    for (const auto& [name, value] : validate()) logs["val_" + name] = value;
   }
   training_.enter(TrainingPhase::callbacks);
   for (const CallbackHandle& callback : options_.callbacks) callback->on_epoch_end(*context_, logs);

@@ -5,31 +5,11 @@
 
 namespace holdfast {
 
-// Copies, since a callback may keep the arrays while training goes on.
-std::vector<WeightArray> FitContext::weights() const {
-  std::vector<WeightArray> arrays;
-  for (const StateSpan& span : weights_of(training_.trainable)) {
-    WeightArray& array = arrays.emplace_back(
-        WeightArray{.name = span.name, .shape = span.shape, .values = std::vector<float>(span.values.size())});
-    training_.trainable.memory().copy_to_host(span.values, array.values);
-  }
-  return arrays;
-}
-
 // It begins within a callback.
 void FitContext::begin_profile() {
   StepProfile& profile = training_.context->profile;
   profile.begin(shard_workers(*training_.context));
   profile.enter(StepProfile::kFit, to_string(TrainingPhase::callbacks));
-}
-
-std::vector<std::vector<Logs>> FitContext::earlier_histories() const {
-  std::vector<std::vector<Logs>> histories;
-  for (std::size_t call = 0; call < call_; ++call) {
-    const CallRecord& earlier = training_.state.calls.at(call);
-    if (earlier.kind == "fit") histories.push_back(earlier.history);
-  }
-  return histories;
 }
 
 void FitContext::save(const std::string& path, const SaveOptions& options) {

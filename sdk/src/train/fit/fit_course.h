@@ -59,6 +59,7 @@ class FitCourse {
   std::optional<float> rate_of_step() const;
   void count_step(const Batch& batch, const StepOutcome& outcome);
   Logs end_step();
+  Logs validate();
   void end_epoch();
   void end_fit();
   void close_fit();

@@ -13,6 +13,7 @@
 #include "holdfast/base/error.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/session.h"
+#include "train/fit/watching/inference_context.h"
 #include "train/fit/weights_in_use.h"
 #include "train/state/run_results.h"
 
@@ -46,21 +47,24 @@ class BatchOutputs {
 
 }  // namespace
 
-void Trainer::Session::predict(const Dataset& padded_data, const PredictionSink& sink, AskedWeights asked) {
+void Trainer::Session::predict(const Dataset& padded_data, const PredictionSink& sink,
+                               const InferenceOptions& options) {
   const Dataset data = without_padding(padded_data);
   require_fitting_inputs(data, training_.trainable, "predict()");
   if (!sink) throw Error(ErrorCode::invalid_argument, "predict() was given an empty function for its outputs");
-  const Weights weights = weights_for(asked, "predict()");
+  const Weights weights = weights_for(options.weights, "predict()");
   generation_.join();
   const CallRecord begun = new_call_with("predict", data, weights);
-  const std::size_t call = join_call(begun);
-  in_call(call, [&] { run_predict(call, begun, data, sink, weights); });
+  const std::size_t call = join_call(begun, watchers_as_arguments(options.callbacks));
+  const InferenceContext context(training_, call, data.batches());
+  const Watchers watchers(training_, options.callbacks, context);
+  in_call(call, [&] { run_predict(call, begun, {data, weights, watchers}, sink); });
 }
 
-Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked) {
+Tensor Trainer::Session::predict(const Dataset& padded_data, const InferenceOptions& options) {
   const Dataset data = without_padding(padded_data);
   require_fitting_inputs(data, training_.trainable, "predict()");
-  const Weights weights = weights_for(asked, "predict()");
+  const Weights weights = weights_for(options.weights, "predict()");
   const std::vector<ArraySpec> outputs = training_.trainable.outputs();
   if (outputs.size() != 1) {
     throw Error(ErrorCode::invalid_argument,
@@ -77,10 +81,12 @@ Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked)
   };
   generation_.join();
   const CallRecord begun = new_call_with("predict", data, weights);
-  const std::size_t call = join_call(begun);
+  const std::size_t call = join_call(begun, watchers_as_arguments(options.callbacks));
+  const InferenceContext context(training_, call, data.batches());
+  const Watchers watchers(training_, options.callbacks, context);
   in_call(call, [&] {
     // False for a call that had finished before this start: its outputs were in a process that is gone.
-    if (run_predict(call, begun, data, keep, weights)) return;
+    if (run_predict(call, begun, {data, weights, watchers}, keep)) return;
     // Weights that a later call has changed give other outputs than those of this call.
     const auto later = training_.state.calls.begin() + static_cast<std::ptrdiff_t>(call) + 1;
     // In a Trainer that has ended, the arrays are still those of this moment where later calls are repeated.
@@ -101,19 +107,16 @@ Tensor Trainer::Session::predict(const Dataset& padded_data, AskedWeights asked)
 }
 
 // Returns whether the sink has got all batches in this call.
-bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, const Dataset& data,
-                                   const PredictionSink& sink, Weights weights) {
+bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, const Inference& asked,
+                                   const PredictionSink& sink) {
   bool is_complete = false;
   // Not entered for a call that had finished before this start: its sink has got everything.
   while (!record_of(call).is_finished) {
     try {
       is_complete = false;
-      predict_once(data, sink, weights);
+      predict_once(asked, sink);
       is_complete = true;
-      training_.enter(TrainingPhase::waiting_for_peers);
-      // If rank 0 fails before its sink returns, no rank may take the call for finished: the file would lack an end.
-      training_.runner->communicator().barrier(training_.runner->deadline());
-      training_.enter(TrainingPhase::callbacks);
+      meet_at_the_end();
       record_of(call).is_finished = true;
     } catch (const GenerationEnded&) {
       begin_next_generation(begun);
@@ -126,8 +129,10 @@ bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, co
   return is_complete;
 }
 
-void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& sink, Weights weights) {
-  const WeightsInUse in_use(training_.trainable, weights);
+void Trainer::Session::predict_once(const Inference& asked, const PredictionSink& sink) {
+  const Dataset& data = asked.data;
+  const WeightsInUse in_use(training_.trainable, asked.weights);
+  asked.watchers.tell(&Callback::on_predict_begin);
   const std::vector<ArraySpec> specs = training_.trainable.outputs();
   const int shards = training_.context->shards;
   const auto loader = samples_.open(data, {});
@@ -135,7 +140,8 @@ void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& s
   for (;;) {
     training_.enter(TrainingPhase::reading_data);
     const std::optional<Batch> batch = loader->next();
-    if (!batch) return;
+    if (!batch) break;
+    asked.watchers.tell(&Callback::on_predict_batch_begin, batch->index);
     outputs.resize(static_cast<std::size_t>(batch->samples) * floats_of_outputs(training_.trainable));
     naming_sample_of(data, training_.context->seed, *batch,
                      [&] { training_.runner->predict(*batch, training_.state.step, outputs); });
@@ -149,9 +155,11 @@ void Trainer::Session::predict_once(const Dataset& data, const PredictionSink& s
     }
     training_.enter(TrainingPhase::callbacks);
     sink(batch->index * data.batch_size(), parts.tensors());
+    asked.watchers.tell(&Callback::on_predict_batch_end, batch->index);
     // After the sink has this batch. In the next generation it gets all batches again, from the first on.
     end_where_asked();
   }
+  asked.watchers.tell(&Callback::on_predict_end);
 }
 
 // Without sums, in whose tail the ranks ask else. Each rank gives a byte: 1 for a stop, 2 to regroup. The others are

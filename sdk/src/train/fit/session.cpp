@@ -27,6 +27,7 @@
 #include "train/fit/ended_trainer.h"
 #include "train/fit/fit_checks.h"
 #include "train/fit/means.h"
+#include "train/fit/watching/inference_context.h"
 #include "train/fit/weights_in_use.h"
 #include "train/state/attached_texts.h"
 #include "train/state/run_results.h"
@@ -332,22 +333,25 @@ CallRecord Trainer::Session::new_call_with(const std::string& kind, const Datase
   return call;
 }
 
-Logs Trainer::Session::evaluate(const Dataset& data, AskedWeights asked) {
+Logs Trainer::Session::evaluate(const Dataset& data, const InferenceOptions& options) {
   require_fitting_data(data, training_.trainable, "evaluate()");
-  const Weights weights = weights_for(asked, "evaluate()");
+  const Weights weights = weights_for(options.weights, "evaluate()");
   generation_.join(data, WarmUp::inference);
   const CallRecord begun = new_call_with("evaluate", data, weights);
-  const std::size_t call = join_call(begun);
+  const std::size_t call = join_call(begun, watchers_as_arguments(options.callbacks));
   note_skipped(call, {&data});
-  in_call(call, [&] { run_evaluate(call, begun, data, weights); });
+  const InferenceContext context(training_, call, data.batches());
+  const Watchers watchers(training_, options.callbacks, context);
+  in_call(call, [&] { run_evaluate(call, begun, {data, weights, watchers}); });
   note_results(*training_.context, training_.state, training_.weights_digest());
   return record_of(call).results;
 }
 
-void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights) {
+void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, const Inference& asked) {
   while (!record_of(call).is_finished) {
     try {
-      const Logs results = evaluate_once(data, weights);
+      const Logs results = evaluate_once(asked);
+      if (!asked.watchers.empty()) meet_at_the_end();
       training_.enter(TrainingPhase::callbacks);
       record_of(call).results = results;
       record_of(call).is_finished = true;
@@ -361,16 +365,20 @@ void Trainer::Session::run_evaluate(std::size_t call, const CallRecord& begun, c
 }
 
 // Batches are sharded as in fit(), so the means have the same bits on any number of replicas.
-Logs Trainer::Session::evaluate_once(const Dataset& data, Weights weights) {
-  const WeightsInUse in_use(training_.trainable, weights);
+Logs Trainer::Session::evaluate_once(const Inference& asked) {
+  const Dataset& data = asked.data;
+  const WeightsInUse in_use(training_.trainable, asked.weights);
+  asked.watchers.tell(&Callback::on_test_begin);
   const auto loader = samples_.open(data, {});
   std::vector<double> sums(training_.trainable.sum_names().size());
   double samples = 0;  // or their weight
   std::vector<double> divisors;
+  const auto results = [&] { return results_by_name(training_.trainable, sums, samples, divisors); };
   for (;;) {
     training_.enter(TrainingPhase::reading_data);
     const std::optional<Batch> batch = loader->next();
     if (!batch) break;
+    asked.watchers.tell(&Callback::on_test_batch_begin, batch->index);
     const StepRunner::Outcome outcome = naming_sample_of(data, training_.context->seed, *batch, [&] {
       return training_.runner->evaluate(*batch, training_.state.step);
     });
@@ -379,9 +387,20 @@ Logs Trainer::Session::evaluate_once(const Dataset& data, Weights weights) {
     samples += batch->has_weights() ? outcome.weight : static_cast<double>(batch->samples);
     // A savepoint or a comparison is for the end of a step.
     asked_ |= {.stop = outcome.requests.stop, .regroup = outcome.requests.regroup};
+    if (!asked.watchers.empty()) asked.watchers.tell(&Callback::on_test_batch_end, batch->index, results());
     end_where_asked();
   }
-  return results_by_name(training_.trainable, sums, samples, divisors);
+  Logs logs = results();
+  asked.watchers.tell(&Callback::on_test_end, logs);
+  return logs;
+}
+
+// If a rank fails before its last callback or sink returns, no rank may take the call for finished: a file that is
+// written there would lack an end.
+void Trainer::Session::meet_at_the_end() {
+  training_.enter(TrainingPhase::waiting_for_peers);
+  training_.runner->communicator().barrier(training_.runner->deadline());
+  training_.enter(TrainingPhase::callbacks);
 }
 
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size, AskedWeights asked) {

@@ -18,6 +18,7 @@
 #include "train/fit/fit_context.h"
 #include "train/fit/generation.h"
 #include "train/fit/sample_supply.h"
+#include "train/fit/watching/watchers.h"
 #include "train/saving/memory_saver.h"
 #include "train/saving/saver.h"
 #include "train/state/snapshot.h"
@@ -36,9 +37,9 @@ class Trainer::Session {
 
   // Without `asked`, the weights are those that the last fit() gave to the model.
   using AskedWeights = std::optional<Weights>;
-  Logs evaluate(const Dataset& data, AskedWeights asked);
-  Tensor predict(const Dataset& data, AskedWeights asked);                            // predict.cpp
-  void predict(const Dataset& data, const PredictionSink& sink, AskedWeights asked);  // predict.cpp
+  Logs evaluate(const Dataset& data, const InferenceOptions& options);
+  Tensor predict(const Dataset& data, const InferenceOptions& options);                            // predict.cpp
+  void predict(const Dataset& data, const PredictionSink& sink, const InferenceOptions& options);  // predict.cpp
   Tensor predict(const Tensor& features, std::int64_t batch_size, AskedWeights asked);
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, std::int64_t batch_size, AskedWeights asked);
   void attach(const std::string& name, const std::string& text);
@@ -53,6 +54,13 @@ class Trainer::Session {
 
  private:
   friend class FitCourse;
+
+  // What is to be evaluated or predicted, and who watches.
+  struct Inference {
+    const Dataset& data;
+    Weights weights;
+    const Watchers& watchers;
+  };
 
   // session.cpp
   // What the program asks for, before anything of it is done.
@@ -76,7 +84,8 @@ class Trainer::Session {
   Weights weights_for(AskedWeights asked, const char* purpose) const;
   // As new_call(), for a call whose results depend on the weights.
   static CallRecord new_call_with(const std::string& kind, const Dataset& data, Weights weights);
-  Logs evaluate_once(const Dataset& data, Weights weights);
+  Logs evaluate_once(const Inference& asked);
+  void meet_at_the_end();
   void settle_kept_weights(std::size_t call, bool keeps_weights);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size,
                                      AskedWeights asked);
@@ -96,12 +105,11 @@ class Trainer::Session {
   void note_skipped(std::size_t call, std::initializer_list<const Dataset*> data);
   [[noreturn]] void refuse_later_call(std::size_t index) const;
   void end_where_asked();
-  void run_evaluate(std::size_t call, const CallRecord& begun, const Dataset& data, Weights weights);
+  void run_evaluate(std::size_t call, const CallRecord& begun, const Inference& asked);
 
   // predict.cpp
-  bool run_predict(std::size_t call, const CallRecord& begun, const Dataset& data, const PredictionSink& sink,
-                   Weights weights);
-  void predict_once(const Dataset& data, const PredictionSink& sink, Weights weights);
+  bool run_predict(std::size_t call, const CallRecord& begun, const Inference& asked, const PredictionSink& sink);
+  void predict_once(const Inference& asked, const PredictionSink& sink);
   void predict_alone(const Dataset& data, const PredictionSink& sink, Weights weights);
   void share_requests();
 

@@ -38,7 +38,10 @@ StepLoop Trainer::steps(const Dataset& data, const FitOptions& options) {
   return StepLoop(std::make_unique<FitCourse>(*session_, data, options));
 }
 Logs Trainer::evaluate(const Dataset& data, std::optional<Weights> weights) {
-  return session_->evaluate(data, weights);
+  return session_->evaluate(data, {.weights = weights});
+}
+Logs Trainer::evaluate(const Dataset& data, const InferenceOptions& options) {
+  return session_->evaluate(data, options);
 }
 Model Trainer::averaged_model() const {
   return session_->averaged_model();
@@ -47,10 +50,16 @@ void Trainer::take_averages() {
   session_->take_averages();
 }
 Tensor Trainer::predict(const Dataset& data, std::optional<Weights> weights) {
-  return session_->predict(data, weights);
+  return session_->predict(data, InferenceOptions{.weights = weights});
+}
+Tensor Trainer::predict(const Dataset& data, const InferenceOptions& options) {
+  return session_->predict(data, options);
 }
 void Trainer::predict(const Dataset& data, const PredictionSink& sink, std::optional<Weights> weights) {
-  session_->predict(data, sink, weights);
+  session_->predict(data, sink, InferenceOptions{.weights = weights});
+}
+void Trainer::predict(const Dataset& data, const PredictionSink& sink, const InferenceOptions& options) {
+  session_->predict(data, sink, options);
 }
 Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size, std::optional<Weights> weights) {
   return session_->predict(features, batch_size, weights);

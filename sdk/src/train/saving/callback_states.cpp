@@ -43,7 +43,7 @@ void restore(Callback& callback, const CallbackState& state) {
 }  // namespace
 
 void collect_callback_states(Training& training) {
-  if (training.running_fit == nullptr) return;
+  if (training.running_fit == nullptr || training.holds_callback_states) return;
   for (const CallbackHandle& callback : training.running_fit->callbacks) {
     training.state.callbacks[key_of(training, *callback)] = callback->state();
   }

@@ -32,6 +32,7 @@ struct Training {
   std::optional<StepRunner> runner{};       // of the newest generation
   const FitOptions* running_fit = nullptr;  // the one that is under way
   bool asks_end = false;                    // of fit(), with each step from now on
+  bool holds_callback_states = false;       // `state` keeps those that it has
 
   bool is_primary() const { return context->rank == 0; }
   bool keeps_savepoints() const { return context->keeps_savepoints(); }

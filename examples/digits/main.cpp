@@ -23,6 +23,7 @@ struct Arguments {
   std::int64_t holdout = 1000;
   std::int64_t epochs = 10;
   std::int64_t batch = 128;
+  std::int64_t accumulate = 1;
   std::int64_t save_every = 0;
   float learning_rate = 2e-3F;
   std::string report;
@@ -98,6 +99,7 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
   trainer.fit(
       placed(digits.take(training).shuffle().batch(arguments.batch).prefetch(2), arguments),
       {.epochs = arguments.epochs,
+       .accumulate = arguments.accumulate,
        .callbacks = {holdfast::ModelCheckpoint({.every_steps = arguments.save_every}), holdfast::ProgressLine()},
        .check_gradients = arguments.check_gradients});
 
@@ -174,6 +176,9 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->capture_default_str()
       ->check(positive);
   app.add_option("--batch", arguments.batch, "samples in a step, over all replicas")
+      ->capture_default_str()
+      ->check(positive);
+  app.add_option("--accumulate", arguments.accumulate, "batches of a step; 1: a step is a batch")
       ->capture_default_str()
       ->check(positive);
   app.add_option("--learning-rate", arguments.learning_rate, "learning rate of Adam")->capture_default_str();

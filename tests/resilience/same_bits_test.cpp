@@ -48,6 +48,20 @@ TEST_P(OnReplicas, KillingAnyRankAtAnyStepGivesTheSameBits) {
   }
 }
 
+// Three batches of a step in four shards: the bits of one replica are those of a batch three times as large in twelve
+// shards, and stay so when the ranks connect twice in each generation.
+TEST_P(OnReplicas, KillingARankThatAddsThreeBatchesGivesTheSameBits) {
+  const std::map<std::string, std::string> accumulated = {{"--accumulate", "3"}, {"--epochs", "6"}};
+  const nlohmann::json larger =
+      completed({.replicas = 1, .options = {{"--batch", "24"}, {"--shards", "12"}, {"--epochs", "6"}}});
+  for (const int step : {0, 4, 9}) {
+    const nlohmann::json report = completed(
+        {.replicas = GetParam(), .faults = {fault(GetParam() - 1, step, "fault=kill")}, .options = accumulated});
+    EXPECT_EQ(report.at("weights_digest"), larger.at("weights_digest")) << "step " << step;
+    EXPECT_EQ(report.at("restarts").size(), 1U) << "step " << step;
+  }
+}
+
 TEST_P(OnReplicas, StoppingARankGivesTheSameBits) {
   expect_same_bits({.replicas = GetParam(), .faults = {fault(GetParam() - 1, 10, "fault=stop")}}, 1);
 }

@@ -47,6 +47,18 @@ TEST_P(TwoHostsWith, TrainToTheBitsOfOneHost) {
   EXPECT_THAT(generations(), ::testing::ElementsAre(2 * GetParam()));
 }
 
+// Each rank has several sums in the shard tree then, and the ranks connect twice in a generation.
+TEST_F(TwoHosts, AddThreeBatchesToTheBitsOfOneHostWhenAReplicaIsKilled) {
+  digits_ = {{"--accumulate", "3"}, {"--epochs", "6"}};
+  start_all({"--replicas", "2", "--inject", "rank=3,step=5,fault=kill"});
+
+  expect_finished(1);
+  expect_finished(0);
+
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), completed({.options = digits_}).at("weights_digest"));
+  EXPECT_EQ(events("restart").size(), 1U);
+}
+
 TEST_F(TwoHosts, GoOnWhenAReplicaOfTheSecondHostIsKilled) {
   start_all({"--replicas", "1", "--inject", "rank=1,step=10,fault=kill"});
 

@@ -365,7 +365,7 @@ def measure(arguments, networks, figures, failures):
     in_one_run("death", arguments.deaths, kill_host)
     # A host that went is tried after this time, and each further time after twice as long.
     in_one_run("cut between two", arguments.cuts_between, cut_between, ("--place-rest", str(PLACE_REST)))
-    head_timeout, arguments.head_timeout = arguments.head_timeout, PATIENCE  # a cut is no reason to end
+    head_timeout, arguments.head_timeout = arguments.head_timeout, PATIENCE  # a cut does not end the run
     in_one_run("cut", arguments.cuts, cut_host)
     arguments.head_timeout = head_timeout
     each_in_a_run("death of the head", arguments.head_deaths, kill_head)

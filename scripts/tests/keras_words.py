@@ -43,7 +43,7 @@ PARTS_OF_MODULES = {"Functions of values": "ops", "Loading and saving": "saving"
 # Sections with a row for each argument of a function of keras.Model.
 FUNCTIONS = {"fit()": "fit", "compile()": "compile", "evaluate()": "evaluate", "predict()": "predict"}
 
-# The table of counts: what it calls a part, the sections that are counted, and what is no feature among their names.
+# The table of counts: what it calls a part, the sections that are counted, and the names there that are not features.
 # Sections of modules count classes; that of activations counts functions, and all others count rows.
 COUNTED = {
     "layers": (("Layers",), {"InputSpec"}),
@@ -221,7 +221,7 @@ def malformed(rows):
 
 
 def features(rows, keras, sections, others):
-    """The states of all features of these sections. An alias is no feature of its own."""
+    """The states of all features of these sections. An alias is not a feature of its own."""
     states = {}
     for row in rows:
         if row.section not in sections:

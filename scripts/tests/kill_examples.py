@@ -56,7 +56,7 @@ class Run:
 
     def deaths(self):
         lines = (self.folder / "run/journal.jsonl").read_text().splitlines()
-        # The first start is none.
+        # The first start is not a restart.
         return sum(json.loads(line)["event"] in ("restart", "watchdog_started") for line in lines) - 1
 
 

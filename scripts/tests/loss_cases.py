@@ -284,7 +284,7 @@ def iou(name):
             options["target_class_ids"] = rng.choice(classes, rng.integers(1, classes + 1), replace=False).tolist()
 
         def beyond(rng, shape):
-            """Class numbers, and some that are none."""
+            """Class numbers, and some that are not."""
             return rng.integers(-1, classes + 1, shape[:-1]).astype(np.float64)
 
         def with_void(rng, shape):

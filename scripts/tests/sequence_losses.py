@@ -125,7 +125,7 @@ class EncoderDecoder(Network):
         return self.dense(self.normalized(x, "decoder_norm"), "scores")
 
 
-# The class of each model, the names of its inputs, and the target that is none.
+# The class of each model, the names of its inputs, and the target that is not a label.
 MODELS = {"gpt2": (Gpt2, ("ids",), -100), "lstm": (Lstm, ("ids",), -100),
           "encoder_decoder": (EncoderDecoder, ("source", "target"), 0)}
 

@@ -109,7 +109,7 @@ class ParquetTable {
                          options_.max_bytes));
     }
     if (status.IsOutOfMemory()) throw Error(ErrorCode::out_of_memory, status.ToString());
-    refuse(fmt::format("Arrow cannot read it ({}); it is no whole Parquet file, or one of another kind",
+    refuse(fmt::format("Arrow cannot read it ({}); it is not a whole Parquet file, or is one of another kind",
                        shown_text(status.ToString())));
   }
   template <typename Value>
@@ -365,7 +365,7 @@ Table read_parquet(const std::string& path, const ParquetOptions& options) {
   try {
     return ParquetTable(path, options).read();
   } catch (const parquet::ParquetException& exception) {
-    throw Error(ErrorCode::invalid_file, fmt::format("{}: Arrow cannot read it ({}); it is no whole Parquet file",
+    throw Error(ErrorCode::invalid_file, fmt::format("{}: Arrow cannot read it ({}); it is not a whole Parquet file",
                                                      quoted_text(path), shown_text(exception.what())));
   }
 }

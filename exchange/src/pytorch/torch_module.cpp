@@ -38,7 +38,7 @@ std::string name_in_pytorch(std::string name) {
 }
 
 std::string text_of(const Json& value) {
-  if (!value.is_string()) refuse("a name in it is no text");
+  if (!value.is_string()) refuse("a name in it is not a text");
   return value.get<std::string>();
 }
 
@@ -47,7 +47,7 @@ const Json& list_of(const Json& config, const char* key) {
   static const Json none = Json::array();
   const Json& list = member(config, key);
   if (list.is_null()) return none;
-  if (!list.is_array()) refuse(fmt::format("\"{}\" is no list", key));
+  if (!list.is_array()) refuse(fmt::format("\"{}\" is not a list", key));
   return list;
 }
 
@@ -63,7 +63,7 @@ std::optional<DType> dtype_of(const std::string& name) {
 int value_of_digit(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
   if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  refuse("the bytes of a constant are no hexadecimal digits");
+  refuse("the bytes of a constant are not hexadecimal digits");
 }
 
 NamedArray constant_of(const Json& json) {
@@ -121,7 +121,7 @@ void walk_torch_module(const ArraySet& savepoint, Exchange& exchange) {
   }
   std::map<std::string, std::string> aliases;
   for (const Json& alias : list_of(config, "aliases")) {
-    if (!alias.is_array() || alias.size() != 2) refuse("an entry of \"aliases\" is no pair of names");
+    if (!alias.is_array() || alias.size() != 2) refuse("an entry of \"aliases\" is not a pair of names");
     aliases.emplace(text_of(alias[0]), text_of(alias[1]));
   }
   std::set<std::string> counters;

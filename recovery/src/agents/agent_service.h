@@ -44,7 +44,7 @@ class AgentService {
     struct Over {
       int exit_code = 0;
       std::string sentence{};
-      bool is_head_wrong = false;  // it is no head of this run directory, so it has no state of this run either
+      bool is_head_wrong = false;  // it belongs to another run directory, so it has no state of this run
       bool begins_anew = false;  // the head has: an earlier run is to be put aside here, and then the head dialed again
     };
     std::function<void(const Over&)> on_over{};

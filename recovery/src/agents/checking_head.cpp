@@ -1,5 +1,5 @@
 // Nothing here ends the check early: a host that differs, or is lost, gets its line, and the others are checked all the
-// same. Who has not come may have been refused, so what was refused is told with it. docs/decisions/agents.md
+// same. A host that has not come may have been refused, so what was refused is told with it. docs/decisions/agents.md
 
 #include "agents/checking_head.h"
 

@@ -17,7 +17,7 @@ std::string run_in(const std::string& run_directory);
 
 // What a head says of its run directory.
 struct FolderOfHead {
-  std::string mark{};      // which those see there who share it (head_mark.h); empty: nobody looks
+  std::string mark{};      // which hosts that share it see there (head_mark.h); empty: nobody looks
   std::string run{};       // its name
   std::string replaced{};  // the name of the run that it took the place of, as was asked for
   std::string token{};     // the occasion on which it was begun (run_start.h); empty: none was named

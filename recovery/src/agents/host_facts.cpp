@@ -24,7 +24,7 @@ std::string doctor_mark_of(const std::string& run_directory) {
 }
 
 std::string quoted_or_none(const std::string& text) {
-  return text.empty() ? "none" : "\"" + text + "\"";
+  return text.empty() ? "not given" : "\"" + text + "\"";
 }
 
 // `problem` counts if `is_well` is false.

@@ -39,7 +39,7 @@ struct HostFacts {
 };
 
 nlohmann::json facts_message(const HostFacts& facts);
-// Throws Error{input_output} or nlohmann::json::exception for a message that is none.
+// Throws Error{input_output} or nlohmann::json::exception for any other message.
 HostFacts parse_facts(const nlohmann::json& message);
 
 nlohmann::json links_message(const std::vector<LinkPeer>& peers);

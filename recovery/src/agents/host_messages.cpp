@@ -1,5 +1,5 @@
 // Both ends are the same version (hosts/introduction.h), so an enumerator has the same number in both. But a peer may
-// err, and a number that is none would be read from a table here, so each is checked. A member of a message that is
+// err, and an unknown number would be the index of a table here, so each is checked. A member of a message that is
 // missing or of another type closes the connection (hosts/agent_connection.cpp). Texts that a process wrote into shared
 // memory may be any bytes, and JSON is UTF-8. docs/decisions/agent-connections.md
 

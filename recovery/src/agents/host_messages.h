@@ -138,7 +138,7 @@ nlohmann::json status_message(const ProcessStatus& status);
 // Throws Error{input_output} for a phase or a state that does not exist.
 ProcessStatus parse_status(const nlohmann::json& message);
 
-// The code that an error of the other host has, under "code". Throws Error{input_output} for a number that is none.
+// The code that an error of the other host has, under "code". Throws Error{input_output} for an unknown number.
 ErrorCode code_in(const nlohmann::json& message);
 
 }  // namespace holdfast::recovery

@@ -71,7 +71,7 @@ struct Host {
   Stage stage = Stage::awaited;
   bool is_fenced = false;  // once it is lost: its fence has run out, so nothing there trains or writes any more
   // For people, of a host that is lost or leaving.
-  bool was_asked_to_leave = false;  // so it is no failure that it is lost
+  bool was_asked_to_leave = false;  // so losing it is not a failure
   Moment away_since{};
   std::string why_away{};  // empty if it was asked to leave
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 // TLS 1.3 between agents, with the run's secret as a pre-shared key and no certificates. Each connection has keys of
-// its own (psk_dhe_ke): a record of it cannot be read or sent again by who learns the secret later. OpenSSL does all of
-// it.
+// its own (psk_dhe_ke): somebody who learns the secret later can neither read nor resend a record of it. OpenSSL does
+// all of it.
 
 #include <memory>
 #include <string>

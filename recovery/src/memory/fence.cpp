@@ -18,7 +18,7 @@ const Word& word_in(const SharedMemory& memory) {
 }
 
 BootTime time_in(const SharedMemory& memory) {
-  // No other memory depends on it: who reads the fence a moment too early reads it as it was then.
+  // No other memory depends on it: a reader that comes a moment too early reads the fence as it was then.
   return BootTime(word_in(memory).load(std::memory_order_relaxed));
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kModelPrefix = "model/";
 constexpr std::string_view kTableSuffix = "/embeddings";
 
-// Empty for an array that is no table.
+// Empty for an array that is not a table.
 std::string layer_of(const WeightArray& array) {
   std::string_view name = array.name;
   // Keras's name for the table of an embedding layer.

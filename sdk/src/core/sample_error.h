@@ -1,7 +1,7 @@
 #pragma once
 
-// An error of one sample. Who finds it counts the samples that it was given: those of a part of a batch, or rows of
-// them. Who knows more about these samples catches it and says which one it is.
+// An error of one sample. The code that finds it counts the samples that it was given: those of a part of a batch, or
+// rows of them. A caller that knows more about these samples catches it and says which one it is.
 
 #include <fmt/format.h>
 

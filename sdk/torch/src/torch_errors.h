@@ -38,7 +38,7 @@ auto with_errors_of_torch(const char* what, const Run& run) {
   } catch (const std::exception& error) {
     refuse_as_thrown(what, error.what());
   } catch (...) {
-    refuse_as_thrown(what, "something that is no std::exception");
+    refuse_as_thrown(what, "something that is not a std::exception");
   }
 }
 

@@ -285,7 +285,7 @@ void TorchOptimizer::find_groups() {
       const auto position = positions.find(parameter.unsafeGetTensorImpl());
       if (position == positions.end()) {
         throw Error(ErrorCode::invalid_argument,
-                    "the optimizer of the module has a parameter that is none of the module's; make it with "
+                    "the optimizer of the module has a parameter that the module does not have; make it with "
                     "parameters of the module that the function TrainableOptions::optimizer gets");
       }
       // The group under way has the number groups_.size().

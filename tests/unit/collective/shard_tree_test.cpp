@@ -56,7 +56,7 @@ std::string subtree_text(const std::string& whole, ShardRange node) {
     const int first = std::stoi(part.substr(part.find_first_of("0123456789")));
     if (first == node.begin && std::count(part.begin(), part.end(), '+') + 1 == node.count()) return part;
   }
-  ADD_FAILURE() << "[" << node.begin << ", " << node.end << ") is no node of " << whole;
+  ADD_FAILURE() << "[" << node.begin << ", " << node.end << ") is not a node of " << whole;
   return "";
 }
 

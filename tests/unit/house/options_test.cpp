@@ -71,7 +71,7 @@ std::map<std::string, std::string> code_of_the_library() {
   return code;
 }
 
-// A use of the member, or a sentence that names it. Words such as "spares" are no names in a sentence.
+// A use of the member, or a sentence that names it. Words such as "spares" are not names in a sentence.
 std::regex use_of(const std::string& member) {
   const std::string use = "(\\.|->|::)" + member + "\\b(?!\\()";
   const std::string sentence = "\"[^\"]*\\b" + member + "\\b[^\"]*\"";

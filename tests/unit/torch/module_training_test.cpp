@@ -210,7 +210,7 @@ TEST(ModuleTraining, SaysWhatTheApplicationThrew) {
   EXPECT_THAT(refusal(options_of<Throws>(sgd<Throws>())),
               HasSubstr("forward() of the module failed: a problem of the application"));
   EXPECT_THAT(refusal(options_of<ThrowsANumber>(sgd<ThrowsANumber>())),
-              HasSubstr("forward() of the module failed: something that is no std::exception"));
+              HasSubstr("forward() of the module failed: something that is not a std::exception"));
 }
 
 TEST(ModuleTraining, KeepsArraysAtTheBeginningsOfCacheLines) {

@@ -176,7 +176,7 @@ TEST(TorchOptimizer, RefusesWhatItCannotSaveOrUpdate) {
                 Net other;
                 return std::make_unique<optim::SGD>(other.parameters(), 0.1);
               }),
-              HasSubstr("has a parameter that is none of the module's"));
+              HasSubstr("has a parameter that the module does not have"));
   EXPECT_THAT(refused([](Net& net) {
                 std::vector<optim::OptimizerParamGroup> groups;
                 groups.emplace_back(std::vector<at::Tensor>{net.head->weight}, std::make_unique<optim::SGDOptions>(0));

@@ -43,7 +43,7 @@ class OtherChoices : public Error {
   explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
 };
 
-// Whether the folder holds a run, also one without a savepoint yet. Other files alone are none.
+// Whether the folder holds a run, also one without a savepoint yet. Other files alone are not a run.
 bool holds_run(const std::string& directory);
 // Whether the folder has a savepoint under its name; neither what writers left nor what was set aside counts.
 bool holds_savepoints(const std::string& folder);

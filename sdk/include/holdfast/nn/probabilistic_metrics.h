@@ -82,8 +82,8 @@ struct SparseCrossentropyMetricOptions {
   std::optional<std::int64_t> ignore_class{};
 };
 
-// The loss of this name (sparse_categorical_crossentropy.h), whose targets are class numbers. A target that is none
-// adds 0; the loss of this name ends training with an error.
+// The loss of this name (sparse_categorical_crossentropy.h), whose targets are class numbers. A target that is
+// not one adds 0; the loss of this name ends training with an error.
 class SparseCategoricalCrossentropy final : public BuiltInMetric {
  public:
   // Throws as Perplexity does.

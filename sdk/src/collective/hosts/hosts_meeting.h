@@ -1,8 +1,8 @@
 #pragma once
 
 // A meeting of ranks on several hosts. Agents of the hosts tell each rank who is where, and hand it the sockets of its
-// lane; how they do is no matter of this room. Where all ranks are on one host, no socket is needed and the
-// communicator is MemoryCommunicator. See docs/decisions/hosts.md.
+// lane; this room does not know how. Where all ranks are on one host, no socket is needed and the communicator is
+// MemoryCommunicator. See docs/decisions/hosts.md.
 
 #include <cstdint>
 #include <functional>

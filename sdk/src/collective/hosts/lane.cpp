@@ -82,7 +82,7 @@ bool Lane::exchange(Peer& peer, LaneTask& task) {
       has_moved = has_moved || has_received;
     }
   } catch (const LinkClosed& end) {
-    throw GenerationEnded(fmt::format("the generation was ended for rank {}: its connection to {} is no more ({})",
+    throw GenerationEnded(fmt::format("the generation was ended for rank {}: its connection to {} has ended ({})",
                                       rank_, name_of(peer.host), end.what()));
   } catch (const FrameError& error) {
     throw FrameError(error.fault(),

@@ -37,7 +37,7 @@ bool is_connected(int socket) {
   return ::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
 }
 
-// What the system says of a connection that is no more. All else is a fault of this process or of its machine.
+// What the system says of a connection that has ended. All else is a fault of this process or of its machine.
 bool is_an_end(int error_number) {
   constexpr std::array kEnds = {ECONNRESET, EPIPE,     ETIMEDOUT,    ECONNABORTED, ENOTCONN,
                                 EHOSTDOWN,  ENETRESET, EHOSTUNREACH, ENETUNREACH,  ENETDOWN};

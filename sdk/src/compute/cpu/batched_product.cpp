@@ -22,7 +22,7 @@ MemoryDesc matrices(const BatchedProductShape& shape, const MatrixPlaces& places
   for (std::size_t axis = 0; axis < shape.batch_axes; ++axis) {
     const bool is_repeated = places.batch[axis] == 0;
     extents.push_back(is_repeated ? 1 : shape.batch[axis]);
-    // The stride of an axis of extent 1 moves nothing, but 0 would be no description of an array.
+    // The stride of an axis of extent 1 moves nothing, but a stride of 0 does not describe an array.
     strides.push_back(is_repeated ? rows * columns : places.batch[axis]);
   }
   extents.insert(extents.end(), {rows, columns});

@@ -1,7 +1,7 @@
 #pragma once
 
-// Says which sample of a data set an error of a batch is of. Who computes a batch knows the place in it alone, and a
-// shuffle brings other samples there in each epoch.
+// Says which sample of a data set an error of a batch is of. Code that computes a batch only knows the place in it, and
+// a shuffle brings other samples there in each epoch.
 
 #include <fmt/format.h>
 

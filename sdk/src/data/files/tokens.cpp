@@ -207,10 +207,11 @@ Tokens open_raw_tokens(const std::string& path, const RawTokens& options) {
   const std::uint64_t bytes = file->size_bytes();
   const std::uint64_t id_bytes = size_bytes(options.dtype);
   if (bytes < header || (bytes - header) % id_bytes != 0) {
-    throw Error(ErrorCode::invalid_file,
-                fmt::format("{} has {} bytes, which is no header of {} and whole ids of {} bytes ({}): it was cut off "
-                            "within an id, or has another type or header",
-                            path, bytes, header, id_bytes, name(options.dtype)));
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("{} has {} bytes, which is not a header of {} and whole ids of {} bytes ({}): it was cut off "
+                    "within an id, or has another type or header",
+                    path, bytes, header, id_bytes, name(options.dtype)));
   }
   OpenFileArray array({.label = path, .file = std::move(file), .offset = header, .dtype = options.dtype},
                       Shape{static_cast<std::int64_t>((bytes - header) / id_bytes)}, DType::i32);

@@ -122,7 +122,7 @@ void check_sample_weights(const Tensor& weights) {
   // Nothing could be divided by the weights of a sample that has none.
   if (weights.shape().rank() > 0 && weights.shape().without_batch().element_count() == 0) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample weights have the shape {}, which is no number for a sample; give each sample one "
+                fmt::format("sample weights have the shape {}, which has no number for a sample; give each sample one "
                             "weight, or one for each position of its target's first axes",
                             weights.shape().to_string()));
   }

@@ -170,8 +170,8 @@ void CsvTable::refuse_cell(std::size_t column, std::int64_t row, const std::stri
 }
 
 // The order of types is integer, real, text, and a column gets the first one that holds all of its values. The row that
-// made it text is kept, because users ask why a column of numbers is text, and so is the number of cells that are none:
-// few of them are mistakes. A column without any value is one of reals, so it can be filled with a number.
+// made it text is kept, because users ask why a column of numbers is text, and so is the number of cells that are not
+// numbers: few of them are mistakes. A column without any value is one of reals, so it can be filled with a number.
 ColumnType CsvTable::found_type(std::size_t column) {
   TableColumn& into = data_.columns[column];
   ColumnType type = ColumnType::integer;

@@ -20,8 +20,8 @@ struct RuleLoop {
   int kept = -1;
 };
 
-// Empty for a program that is none of the rules. The numbers of a program may change afterwards, and its instructions
-// may not.
+// Empty for a program that does not compute one of the rules. The numbers of a program may change afterwards, and its
+// instructions may not.
 std::optional<RuleLoop> find_rule_loop(const compute::ElementProgram& program);
 
 // Does on the host what run_pass() does with the program, which find_rule_loop() was given.

@@ -25,7 +25,7 @@ struct SequenceRun {
 };
 
 // A GPT-2 and an LSTM of sequences of ids, and an encoder-decoder that reverses sources of different lengths. Its
-// padding is in the mask of attention and is no target; each batch has as much of it.
+// padding is in the mask of attention and is not a target; each batch has as much of it.
 std::vector<SequenceRun> sequence_runs();
 
 // The loss of each step. One shard is the whole batch.

@@ -36,7 +36,7 @@ std::int64_t read_known_savepoint(FileSystem& files, const std::string& path) {
   const std::vector<std::uint64_t> expected = values_of(step);
   const bool is_whole = found.size() == expected.size() * sizeof(std::uint64_t) &&
                         std::memcmp(found.data(), expected.data(), found.size()) == 0;
-  if (!is_whole) throw Error(ErrorCode::invalid_file, path + " is no savepoint of step " + std::to_string(step));
+  if (!is_whole) throw Error(ErrorCode::invalid_file, path + " is not a savepoint of step " + std::to_string(step));
   return step;
 }
 

@@ -273,7 +273,7 @@ TEST(HostsCommunicator, BroadcastsFromAnyRankToThoseThatTake) {
   const HostLayout layout({2, 3, 1});
   const ShardAssignment assignment = ShardAssignment::even(6, 6);
   for (int root = 0; root < 6; ++root) {
-    // Who takes is a bit of a number: nobody, everybody, one rank, the ranks of some hosts.
+    // The ranks that take are the bits of a number: nobody, everybody, one rank, the ranks of some hosts.
     for (const unsigned takers : {0U, 63U, 1U, 4U, 8U, 32U, 36U, 27U}) {
       HostGroup group(layout);
       std::atomic<int> wrong = 0;

@@ -1,5 +1,5 @@
-// Windows of token ids are the same from memory and from each kind of file, and what is no array of ids is refused by
-// file and position.
+// Windows of token ids are the same from memory and from each kind of file, and a file that is not an array of ids is
+// refused by file and position.
 
 #include "holdfast/data/tokens.h"
 

@@ -88,12 +88,12 @@ TEST(FromTensors, RefusesWeightsThatAreNoNumberForASample) {
   EXPECT_THAT(sentence_thrown_by([&] {
                 from_tensors({{"a", four}}, {{"y", four}}, Tensor(Shape{4, 0}));
               }),
-              HasSubstr("sample weights have the shape [4, 0], which is no number for a sample"));
+              HasSubstr("sample weights have the shape [4, 0], which has no number for a sample"));
   EXPECT_THAT(
       sentence_thrown_by([&] {
         from_tensors({{"a", four}}, {{"y", empty_targets}}, std::vector<NamedTensor>{{"y", Tensor(Shape{4, 0})}});
       }),
-      HasSubstr("which is no number for a sample"));
+      HasSubstr("which has no number for a sample"));
   EXPECT_NO_THROW(from_tensors({{"a", Tensor(Shape{0, 1})}}, {{"y", Tensor(Shape{0, 1})}}, Tensor(Shape{0})));
 }
 

@@ -26,7 +26,7 @@ struct OwnError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The text of what `action` throws, which must be no Error but hold the error of the program.
+// The text of what `action` throws, which must not be an Error but hold the error of the program.
 std::string text_of_own_error(const std::function<void()>& action) {
   try {
     action();

@@ -119,7 +119,7 @@ TEST_F(Impostor, ThatHangsIsStopped) {
 }
 
 TEST_F(Impostor, ThatSendsGarbageIsReported) {
-  install("echo 'This is no tree, but a text that somebody made the program write.'");
+  install("echo 'This is not a tree, but a text that somebody made the program write.'");
 
   const testing::Thrown thrown = thrown_by_reading();
 

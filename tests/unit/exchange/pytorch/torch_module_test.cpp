@@ -92,12 +92,12 @@ TEST(TorchModule, RefusesAGraphThatDoesNotFit) {
   EXPECT_THAT(refusal("/arrays", nlohmann::json::array({"head/weight"})),
               HasSubstr("it does not name the array \"norm/running_mean\""));
   EXPECT_THAT(refusal("/arrays/0", "absent"), HasSubstr("the savepoint has no array \"absent\""));
-  EXPECT_THAT(refusal("/arrays/0", 3), HasSubstr("a name in it is no text"));
-  EXPECT_THAT(refusal("/aliases/0", 3), HasSubstr("is no pair of names"));
+  EXPECT_THAT(refusal("/arrays/0", 3), HasSubstr("a name in it is not a text"));
+  EXPECT_THAT(refusal("/aliases/0", 3), HasSubstr("is not a pair of names"));
   EXPECT_THAT(refusal("/constants/0/dtype", "C64"), HasSubstr("has an unknown type"));
   EXPECT_THAT(refusal("/constants/0/shape/0", 3), HasSubstr("not as many bytes"));
-  EXPECT_THAT(refusal("/constants/0/bytes", "0g"), HasSubstr("no hexadecimal digits"));
-  EXPECT_THAT(refusal("/counters", 3), HasSubstr("\"counters\" is no list"));
+  EXPECT_THAT(refusal("/constants/0/bytes", "0g"), HasSubstr("are not hexadecimal digits"));
+  EXPECT_THAT(refusal("/counters", 3), HasSubstr("\"counters\" is not a list"));
   EXPECT_THAT(refusal("/counter_starts/norm~1num_batches_tracked", std::numeric_limits<std::int64_t>::max()),
               HasSubstr("the counter \"norm/num_batches_tracked\" exceeds 63 bits"));
 }

@@ -92,8 +92,8 @@ TEST(ReadDescription, RefusesWeightsThatAreNotACompleteCode) {
 
   EXPECT_EQ(read_description(bytes_of({128, 0x10, 0}), lengths), 2U);
   EXPECT_EQ(read_description(bytes_of({128, 0x00, 0}), lengths), 0U) << "no byte has a word";
-  EXPECT_EQ(read_description(bytes_of({129, 0x30, 0}), lengths), 0U) << "the longest words are no pair";
-  EXPECT_EQ(read_description(bytes_of({129, 0x31, 0}), lengths), 0U) << "what is left is no power of two";
+  EXPECT_EQ(read_description(bytes_of({129, 0x30, 0}), lengths), 0U) << "the longest words are not a pair";
+  EXPECT_EQ(read_description(bytes_of({129, 0x31, 0}), lengths), 0U) << "what is left is not a power of two";
   EXPECT_EQ(read_description(bytes_of({128, 0xC0, 0}), lengths), 0U) << "a word of twelve bits";
   EXPECT_EQ(read_description(bytes_of({131, 0xBB, 0xBB, 0}), lengths), 0U) << "four halves";
 }

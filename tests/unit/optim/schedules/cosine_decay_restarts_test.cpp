@@ -51,7 +51,7 @@ TEST(CosineDecayRestarts, RefusesOptionsOutOfTheirRange) {
   expect_refused([] { CosineDecayRestarts(0.1F, 100, {.t_mul = 0.5F}); }, "periods that become shorter");
   expect_refused([] { CosineDecayRestarts(0.1F, 100, {.m_mul = -1}); }, "a negative height");
   expect_refused([] { CosineDecayRestarts(0.1F, 100, {.alpha = std::numeric_limits<float>::quiet_NaN()}); },
-                 "a part that is no number");
+                 "a part that is not a number");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(CosineDecay, IsDescribedWithAllItsOptions) {
 }
 
 TEST(CosineDecay, RefusesOptionsOutOfTheirRange) {
-  expect_refused([] { CosineDecay(std::numeric_limits<float>::quiet_NaN(), 100); }, "a rate that is no number");
+  expect_refused([] { CosineDecay(std::numeric_limits<float>::quiet_NaN(), 100); }, "a rate that is not a number");
   expect_refused([] { CosineDecay(0.1F, -1); }, "negative steps");
   expect_refused([] { CosineDecay(0.1F, 100, {.alpha = 1.5F}); }, "a part of more than all");
   expect_refused([] { CosineDecay(0.1F, 100, {.warmup_target = -1.0F}); }, "a negative target");

@@ -89,7 +89,7 @@ TEST(HostFacts, WithoutAProgramCompareNone) {
   without.program = without.command = "";
 
   EXPECT_EQ(compare(without, without, 1).size(), 4U);
-  EXPECT_THAT(problems_of(without), ElementsAre("command: it is none there and \"./train --epochs 3\" on host 0"));
+  EXPECT_THAT(problems_of(without), ElementsAre("command: it is not given there and \"./train --epochs 3\" on host 0"));
 }
 
 TEST(HostFacts, ComeAsTheyWereSent) {

@@ -180,7 +180,7 @@ void parse_line(const std::string& line, int number, Scenario& scenario) {
   } else if (word == "because" && !scenario.steps.empty() && std::getline(words >> std::ws, rest)) {
     scenario.steps.back().reasons.push_back(rest);
   } else {
-    throw std::runtime_error("it is no line of a scenario");
+    throw std::runtime_error("it is not a line of a scenario");
   }
 }
 

@@ -23,7 +23,7 @@ class CountedAllocations {
   CountedAllocations& operator=(const CountedAllocations&) = delete;
 
   AllocationCounts stop();
-  // Who made the first ones of our own: lists of callers, for the message of a failed test.
+  // What made the first ones of our own: lists of callers, for the message of a failed test.
   static std::string callers();
 };
 

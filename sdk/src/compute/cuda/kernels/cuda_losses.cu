@@ -191,7 +191,7 @@ struct CategoricalProbabilities : Rows {
   }
 };
 
-// Where targets that are no probabilities go.
+// Where targets that are not probabilities go.
 struct BinaryTargets {
   BadLabel* bad_label;
   std::int64_t first_row;

@@ -1,5 +1,6 @@
-// Scale, masks and softmax are one operation: causality is no array then, and keys that it leaves out cost nothing. The
-// gradient follows from the shares alone, so that the scores are free after the forward pass. docs/decisions/layers.md
+// Scale, masks and softmax are one operation: causality needs no array then, and keys that it leaves out cost nothing.
+// The gradient follows from the shares alone, so that the scores are free after the forward pass.
+// docs/decisions/layers.md
 
 #include "nn/operations/products/attention_shares.h"
 

@@ -190,7 +190,7 @@ class BackwardKernel final : public Kernel {
       // What the step before gets through the product of this one.
       through_->run(of_product, nullptr, arrays.output(kThrough));
     }
-    // The first state is no step's next one, so nobody else adds up its two parts.
+    // No step made the first state, so its two parts are added up here.
     add_to(arrays.output(kThrough), carried);
     kernel_gradient_->run(arrays.input(kBackStates), of_products, arrays.output(kOfKernel));
     // The bias is added in each step, so its gradient is the sum over all rows.

@@ -176,7 +176,7 @@ TEST_F(CudaMemory, ThrowsAtTheDeadlineWhereTheDeviceHangs) {
     EXPECT_THAT(error.what(), testing::HasSubstr("cuda:0"));
     EXPECT_THAT(error.what(), testing::HasSubstr("did not end within its time limit"));
   }
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "not being ready is no failure";
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "not being ready is not a failure";
 }
 
 // Otherwise every array would wait for the device again, each up to the time limit.

@@ -334,7 +334,7 @@ TEST_F(DeviceLabels, AreCountedFromTheFirstRow) {
   EXPECT_THAT(complaint(), testing::HasSubstr("sample 62 of 64"));
 }
 
-TEST_F(DeviceLabels, ThatAreNoProbabilitiesAreReportedByTheirRow) {
+TEST_F(DeviceLabels, AreReportedByTheirRowIfTheyAreNotProbabilities) {
   for (const bool from_logits : {true, false}) {
     for (const float wrong : {2.0F, -0.5F, std::numeric_limits<float>::quiet_NaN()}) {
       Values targets(kSamples * kClasses, 0.25F);

@@ -51,14 +51,14 @@ Json digests_of_models_with_products() {
   return digests;
 }
 
-TEST(Digests, OfAModelWithoutProductsAreTheSameEverywhere) {
+TEST(Digests, AreTheSameEverywhereForAModelWithoutProducts) {
   const std::string kernels = kernels_in(arithmetic_here());
 
   EXPECT_EQ(digest_after_fifty_steps(small_models().at("elements")), recorded().at("elements").value(kernels, ""))
       << kernels;
 }
 
-TEST(Digests, OfModelsAreThoseThatWereRecordedWithTheSameArithmetic) {
+TEST(Digests, AreThoseThatWereRecordedWithTheSameArithmetic) {
   const std::string place = place_here();
   const Json of_models = recorded().at("models");
   const Json found = digests_of_models_with_products();

@@ -171,7 +171,7 @@ TEST_F(Descendants, AreGoneWhenTheWatchdogWasKilled) {
 }
 
 // Survivors keep their children.
-TEST_F(Descendants, OfAWorkerAreGoneBeforeItsSuccessorStarts) {
+TEST_F(Descendants, AreGoneBeforeTheSuccessorOfTheirWorkerStarts) {
   std::string digits = "exec " + built_program("digits");
   for (const std::string& argument : digits_arguments({}, folder_)) digits += " " + argument;
   const std::string script =

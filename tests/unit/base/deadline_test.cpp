@@ -14,7 +14,7 @@ TEST(Deadline, HasNothingRemainingOnceItHasPassed) {
   EXPECT_EQ(deadline.remaining(), Deadline::Clock::duration::zero());
 }
 
-TEST(Deadline, OfNoTimeHasPassedAtOnce) {
+TEST(Deadline, HasPassedAtOnceIfItHasNoTime) {
   EXPECT_TRUE(Deadline::after(0s).has_passed());
 }
 

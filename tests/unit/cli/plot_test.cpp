@@ -82,7 +82,7 @@ TEST_F(Plot, WritesTextForANameThatEndsInDot) {
   EXPECT_EQ(written("/d/b.dot"), small_model().drawing());
 }
 
-TEST_F(Plot, RefusesAnOutputThatIsNoDrawing) {
+TEST_F(Plot, RefusesAnOutputThatIsNotADrawing) {
   write_model(small_model());
   const FileContents before = files_.contents();
 
@@ -107,7 +107,7 @@ TEST_F(Plot, RefusesFilesWithoutAModelOfLayers) {
   }
 }
 
-TEST_F(Plot, SaysWhatIsWrongWithAModelThatIsNone) {
+TEST_F(Plot, SaysThatTheGraphDoesNotDescribeAModel) {
   for (const char* graph :
        {R"({"format": "holdfast.sequential"})", R"({"format": "holdfast.model", "version": 1})",
         R"({"format": "holdfast.sequential", "version": 1, "input_shape": [4], "layers": [{"kind": "Mine",

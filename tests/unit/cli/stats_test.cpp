@@ -43,7 +43,7 @@ TEST_F(Stats, ArePrintedAsJson) {
 }
 
 // The array is larger than what is held in memory, so it is read in several passes.
-TEST_F(Stats, OfALargeArrayAreComputedInPieces) {
+TEST_F(Stats, ComputesALargeArrayInPieces) {
   std::vector<float> values(17'000'000, 0);
   values.front() = -1;
   values.back() = 3;

@@ -7,7 +7,7 @@ namespace {
 
 const ConvolutionShape kImages = {2, 9, 8, 4, 6, 3, 2, 1, 1, Padding::same, true};
 
-TEST(ConvolutionAxes, OfImagesAreHeightAndWidth) {
+TEST(ConvolutionAxes, AreHeightAndWidthForImages) {
   const ConvolutionAxes axes(kImages);
 
   EXPECT_FALSE(axes.is_volume());
@@ -17,7 +17,7 @@ TEST(ConvolutionAxes, OfImagesAreHeightAndWidth) {
   EXPECT_TRUE(is_plain(kImages));
 }
 
-TEST(ConvolutionAxes, OfVolumesHaveADepthFirst) {
+TEST(ConvolutionAxes, BeginWithTheDepthForVolumes) {
   ConvolutionShape volumes = kImages;
   volumes.depth = 5;
   volumes.kernel_depth = 3;
@@ -41,7 +41,7 @@ TEST(ConvolutionAxes, SlideWindowsAsLongAsTheirDilationMakesThem) {
   EXPECT_FALSE(is_plain(dilated));
 }
 
-TEST(ConvolutionAxes, DescribeGroupsAndDilationOnlyWhereTheyAre) {
+TEST(ConvolutionAxes, DescribeGroupsAndDilationOnlyIfThereAreAny) {
   ConvolutionShape special = kImages;
   special.groups = 2;
   special.dilation_width = 2;

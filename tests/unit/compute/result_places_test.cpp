@@ -26,7 +26,7 @@ TEST(ResultPlaces, AreGivenToTheReaderOfAResultThatNobodyElseReads) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(places.of[i], 0) << i;
 }
 
-TEST(ResultPlaces, OfResultsThatAreReadLaterAreNotGivenAway) {
+TEST(ResultPlaces, AreNotGivenAwayWhileTheirResultsAreReadLater) {
   ElementProgram program;
   program.instruction_count = 4;
   program.output_count = 2;

@@ -39,7 +39,7 @@ TEST(ArenaLayout, AddsNoPaddingAfterAFullLine) {
   EXPECT_EQ(layout.float_count(), 48U);
 }
 
-TEST(ArenaLayout, OfNoEntriesIsEmpty) {
+TEST(ArenaLayout, IsEmptyWithoutEntries) {
   const ArenaLayout layout;
 
   EXPECT_EQ(layout.float_count(), 0U);

@@ -9,7 +9,7 @@
 namespace holdfast {
 namespace {
 
-TEST(Shape, OfAScalarHasOneElementAndNoAxes) {
+TEST(Shape, HasOneElementAndNoAxesForAScalar) {
   const Shape scalar;
 
   EXPECT_EQ(scalar.rank(), 0U);

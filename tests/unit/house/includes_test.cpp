@@ -410,7 +410,7 @@ TEST(House, AlternativesDoNotKnowOneAnother) {
   }
 }
 
-TEST(House, LibrariesBesideTheSdkUseFewOfItsRooms) {
+TEST(House, LibrariesNextToTheSdkUseFewOfItsRooms) {
   for (const auto& [library, allowed] : kLibrariesBesideTheSdk) {
     int arrows = 0;
     for (const Include& include : includes_below(library)) {
@@ -424,7 +424,7 @@ TEST(House, LibrariesBesideTheSdkUseFewOfItsRooms) {
   }
 }
 
-TEST(House, NothingIncludesTheLibrariesBesideTheSdk) {
+TEST(House, NothingIncludesTheLibrariesNextToTheSdk) {
   for (const char* part : {"base", "format", "exchange", "recovery", "testing", "sdk/include", "sdk/src", "cli"}) {
     for (const Include& include : includes_below(part)) {
       const bool is_of_a_library =

@@ -103,7 +103,7 @@ std::vector<std::string> files_that_name(const std::string& member, const std::m
   return files;
 }
 
-TEST(Options, OfRecoveryAreNamedByThreeSourcesAtMost) {
+TEST(Options, AreNamedByThreeSourcesAtMost) {
   const std::map<std::string, std::string> code = code_of_the_library();
 
   for (const std::string& member : names_of_members()) {

@@ -46,7 +46,7 @@ TEST(PretendedHosts, HaveASecretThatTheirOwnerAloneMayReadAndThatEndsWithThem) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(PretendedHosts, AreNoneIfThereIsOnlyOne) {
+TEST(PretendedHosts, SetNoVariablesIfThereIsOnlyOne) {
   EXPECT_THAT(PretendedHosts(1).variables_of(0), IsEmpty());
   EXPECT_THROW(PretendedHosts(0), Error);
 }

@@ -74,7 +74,7 @@ TEST(StepAllocations, AreCounted) {
   EXPECT_NE(CountedAllocations::callers(), "");
 }
 
-TEST(StepAllocations, AreNoneForAChain) {
+TEST(StepAllocations, DoNotHappenForAChain) {
   ModelTrainable trainable(
       Sequential{Input{16, 16, 1}, Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}},
                  MaxPooling2D{2}, Conv2D{16, 3, {.activation = Activation::tanh}}, AveragePooling2D{2}, Flatten{},
@@ -85,7 +85,7 @@ TEST(StepAllocations, AreNoneForAChain) {
   expect_no_allocation(trainable, {.features = images, .targets = labels});
 }
 
-TEST(StepAllocations, AreNoneForAGraphWithNormalizationAndDropout) {
+TEST(StepAllocations, DoNotHappenForAGraphWithNormalizationAndDropout) {
   const Value image = input({8, 8, 4});
   const Value first = BatchNormalization{}(Conv2D{8, 3, {.padding = Padding::same}}(image));
   const Value second = Conv2D{8, 3, {.padding = Padding::same}}(Dropout{0.2F}(relu(first)));
@@ -98,7 +98,7 @@ TEST(StepAllocations, AreNoneForAGraphWithNormalizationAndDropout) {
   expect_no_allocation(trainable, {.features = images, .targets = labels});
 }
 
-TEST(StepAllocations, AreNoneForTwoInputs) {
+TEST(StepAllocations, DoNotHappenForTwoInputs) {
   const Value words = input({4}, {.dtype = DType::i32, .name = "words"});
   const Value traits = input({3}, {.name = "traits"});
   const Value both = Concatenate{}(Flatten{}(Embedding{20, 6}(words)), gelu(traits));
@@ -115,7 +115,7 @@ TEST(StepAllocations, AreNoneForTwoInputs) {
   expect_no_allocation(trainable, {.features = rows, .targets = labels, .input_layout = &layout});
 }
 
-TEST(StepAllocations, AreNoneForScoresInTiles) {
+TEST(StepAllocations, DoNotHappenForScoresInTiles) {
   ModelTrainable trainable(Sequential{Input{6}, Dense{5, {.activation = Activation::tanh}}, Dense{9}}, SGD(0.1F),
                            {SparseCategoricalCrossentropy{{.from_logits = true, .positions_at_once = 3}}},
                            {SparseCategoricalAccuracy{}});

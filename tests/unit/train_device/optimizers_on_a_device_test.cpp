@@ -104,7 +104,7 @@ TEST_F(OptimizersOnADevice, GiveTheSameBitsOnSeveralReplicas) {
   expect_equal(outcome_with(optimizer, "cpu", 2), outcome_with(optimizer, "cpu"));
 }
 
-TEST_F(OptimizersOnADevice, OfAnApplicationAreComputedOnTheHostWhereTheyDescribeNothing) {
+TEST_F(OptimizersOnADevice, AreComputedOnTheHostIfTheyDescribeNothing) {
   std::mutex mutex;
   std::vector<std::string> lines;
   const Outcome expected = outcome_with(HostMomentum{}, "cpu");
@@ -121,7 +121,7 @@ TEST_F(OptimizersOnADevice, OfAnApplicationAreComputedOnTheHostWhereTheyDescribe
   EXPECT_THAT(lines[0], HasSubstr("optimizer host_momentum is computed on the host"));
 }
 
-TEST_F(OptimizersOnADevice, OfAnApplicationAreComputedThereWhereTheyAreDescribed) {
+TEST_F(OptimizersOnADevice, AreComputedThereIfTheyAreDescribed) {
   const Outcome expected = outcome_with(HostMomentum{}, "cpu");
 
   expect_equal(outcome_with(DescribedMomentum{}, "cpu"), expected);

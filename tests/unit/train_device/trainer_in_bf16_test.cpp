@@ -124,7 +124,7 @@ TEST_P(TrainingsInBf16, SaveTheSameArraysAsThoseInF32) {
   EXPECT_EQ(arrays(Precision::bf16), arrays(Precision::f32));
 }
 
-TEST(PrecisionsOfCpus, AreRefusedIfTheyHaveNone) {
+TEST(PrecisionsOfCpus, AreRefusedIfTheCpuHasNone) {
   EXPECT_THROW(static_cast<void>(Replica::alone({.precision = Precision::tf32})), Error);
   if (obstacle_of_bf16().empty()) {
     EXPECT_NO_THROW(static_cast<void>(Replica::alone({.precision = Precision::bf16})));

@@ -48,7 +48,7 @@ TEST(Bfloat16, IsTheNearest) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Bfloat16, IsNotANumberWhereTheF32IsNone) {
+TEST(Bfloat16, IsNotANumberIfTheF32IsNotANumber) {
   std::int64_t wrong = 0;
   for_each_upper_half([&](std::uint32_t bits) {
     if (!std::isnan(std::bit_cast<float>(bits))) return;

@@ -62,7 +62,7 @@ TEST(Exponential, IsWithinTheBoundsThatItsHeaderStates) {
       "erf", error_function, [](double x) { return std::erf(x); }, {-kLargestOfFloats, kLargestOfFloats}, 1.4);
 }
 
-TEST(Exponential, OfAnyBaseIsWithinTheBoundThatItsHeaderStates) {
+TEST(Exponential, IsWithinTheBoundThatItsHeaderStatesForAnyBase) {
   for (const float exponent : {2.0F, 3.0F, 0.5F, -1.0F, -2.5F, 7.3F, 0.1F, 30.0F}) {
     expect_accuracy(
         "power", [exponent](float base) { return power(base, exponent); },
@@ -119,7 +119,7 @@ TEST(Exponential, GivesTheSameBitsInItsShorterForms) {
                    {-kInfiniteFloat, kInfiniteFloat});
 }
 
-TEST(Exponential, OfNotANumberIsNotANumber) {
+TEST(Exponential, IsNotANumberIfItsArgumentIsNotANumber) {
   for (const auto function : {exponential, exponential_of_negative, one_plus_exponential, logarithm,
                               logarithm_of_one_plus, hyperbolic_tangent, error_function}) {
     EXPECT_TRUE(std::isnan(function(NAN)));

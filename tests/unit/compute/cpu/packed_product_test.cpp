@@ -98,7 +98,7 @@ TEST(RepeatedProduct, KeepsNothingOfTheKernelBefore) {
   }
 }
 
-TEST(RepeatedProduct, OfSeveralStepsIsThatOfEach) {
+TEST(RepeatedProduct, GivesTheSameInEveryStepWithTheSameInput) {
   const RepeatedProductShape& shape = kShapes[0];
   const Factors factors(shape), other(shape, 5);
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);

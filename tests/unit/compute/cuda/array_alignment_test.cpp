@@ -13,7 +13,7 @@ TEST(ArrayAlignment, IsThatOfEveryRow) {
   EXPECT_EQ(alignment_of_rows(8000), 16U);
 }
 
-TEST(ArrayAlignment, OfBlocksIsThatOfTheDevicesMemory) {
+TEST(ArrayAlignment, RoundsUpToBlocksOfTheDevicesMemory) {
   EXPECT_EQ(round_to_block(0), 0U);
   EXPECT_EQ(round_to_block(1), 256U);
   EXPECT_EQ(round_to_block(256), 256U);

@@ -26,7 +26,7 @@ TEST(ImageLayout, NamesChannelsSecondAndStoresThemLast) {
   EXPECT_EQ(input.alignment, 16);
 }
 
-TEST(ImageLayout, OfAKernelsCopyNamesAndStoresFiltersFirst) {
+TEST(ImageLayout, NamesAndStoresFiltersFirstInACopyOfTheKernel) {
   const ImageLayout kernel = layout_of_kernel_copy(kShape);
 
   EXPECT_THAT(kernel.extents, ElementsAre(16, 6, 5, 3));
@@ -34,7 +34,7 @@ TEST(ImageLayout, OfAKernelsCopyNamesAndStoresFiltersFirst) {
   EXPECT_EQ(kernel.alignment, 16);
 }
 
-TEST(ImageLayout, OfTheOutputHasAnElementForEachWindow) {
+TEST(ImageLayout, HasAnElementForEachWindowInTheOutput) {
   EXPECT_THAT(layout_of_output(kShape).extents, ElementsAre(8, 16, 24, 9));
 }
 

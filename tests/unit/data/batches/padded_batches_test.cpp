@@ -86,7 +86,7 @@ TEST(PaddedBatches, ShareTheSamplesThatTheyCopy) {
   EXPECT_EQ(shared->shared, 1);
 }
 
-TEST(PaddedBatches, AreRefusedWithWhatCannotBeMeant) {
+TEST(PaddedBatches, AreRefusedWithOptionsThatContradictThem) {
   EXPECT_THAT(sentence_thrown_by([] { numbers(7).batch(3, {.drop_remainder = true, .pad_remainder = true}); }),
               HasSubstr("set one of"));
   EXPECT_THAT(sentence_thrown_by([] { numbers(7).keep_on_device().batch(3, {.pad_remainder = true}); }),

@@ -43,7 +43,7 @@ std::set<std::int64_t> met(const Dataset& dataset, std::int64_t epochs, std::uin
   return samples;
 }
 
-TEST(SharedSamples, AreNoneBetweenTakeAndSkip) {
+TEST(SharedSamples, DoNotExistBetweenTakeAndSkip) {
   const Dataset data = numbers(100);
 
   EXPECT_FALSE(shared_samples(data.skip(20), data.take(20)));
@@ -98,7 +98,7 @@ TEST(SharedSamples, AreThoseOfAnyRoundOfARepeat) {
   EXPECT_FALSE(shared_samples(data.take(5).repeat(4).shuffle(), data.skip(5)));
 }
 
-TEST(SharedSamples, AreNoneBetweenPartsOfASplit) {
+TEST(SharedSamples, DoNotExistBetweenPartsOfASplit) {
   const auto [rest, test] = numbers(100).split(0.2);
   const auto [training, validation] = rest.map(keep_sample).split(0.25);
 

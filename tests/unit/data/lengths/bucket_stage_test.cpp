@@ -144,7 +144,7 @@ TEST(BucketStage, IsDescribedByItsBuckets) {
   EXPECT_NE(described(4, {1, 4}), described(4, {1, 5}));
 }
 
-TEST(BucketStage, RefusesWhatCannotBeMeant) {
+TEST(BucketStage, RefusesWrongBoundsAndPlaces) {
   const auto expect_refused = [](const std::function<void()>& make, const std::string& reason) {
     EXPECT_EQ(code_thrown_by(make), ErrorCode::invalid_argument);
     EXPECT_THAT(sentence_thrown_by(make), HasSubstr(reason));

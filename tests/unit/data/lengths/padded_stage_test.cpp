@@ -133,7 +133,7 @@ TEST(PaddedStage, IsDescribedByItsOptions) {
   EXPECT_NE(sentences(7).padded(6, {.value = 1}).description(), described);
 }
 
-TEST(PaddedStage, RefusesWhatCannotBeMeant) {
+TEST(PaddedStage, RefusesWrongOptions) {
   const auto expect_refused = [](const std::function<void()>& make, const std::string& reason) {
     EXPECT_EQ(code_thrown_by(make), ErrorCode::invalid_argument);
     EXPECT_THAT(sentence_thrown_by(make), HasSubstr(reason));

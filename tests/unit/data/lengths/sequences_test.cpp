@@ -88,7 +88,7 @@ TEST(Sequences, JoinTensorsOfOtherLengths) {
   EXPECT_EQ(joined.longest(), 2);
 }
 
-TEST(Sequences, RefuseWhatCannotBeMeant) {
+TEST(Sequences, RefuseWrongLengthsAndArrays) {
   const auto expect_refused = [](const std::function<void()>& make, const std::string& reason) {
     EXPECT_EQ(code_thrown_by(make), ErrorCode::invalid_argument);
     EXPECT_THAT(sentence_thrown_by(make), HasSubstr(reason));

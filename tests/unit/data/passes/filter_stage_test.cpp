@@ -109,7 +109,7 @@ TEST(FilterStage, IsDescribedByWhatItKeeps) {
   EXPECT_THAT(above(3).description(), HasSubstr(R"({"kind":"filter","name":"above","kept":5,"digest":")"));
 }
 
-TEST(FilterStage, RefusesWhatCannotBeMeant) {
+TEST(FilterStage, RefusesWrongFunctionsAndPlaces) {
   const auto expect_refused = [](const auto& function, const std::string& reason) {
     try {
       function();

@@ -166,7 +166,7 @@ TEST(PictureColors, DrawForEachSampleAndEpoch) {
   }
 }
 
-TEST(PictureColors, OfBytesAreThoseOfFloatsRounded) {
+TEST(PictureColors, RoundForBytesWhatTheyComputeForFloats) {
   const std::vector<float> pixels = reference_colors();
   std::vector<std::uint8_t> bytes(pixels.begin(), pixels.end());
   const Dataset of_bytes =
@@ -202,7 +202,7 @@ TEST(PictureColors, NameAllTheirOptions) {
   EXPECT_NE(random_color_jitter({.hue = {0, 0.1F}}).name, random_color_jitter({.hue = {0, 0.2F}}).name);
 }
 
-TEST(PictureColors, RefuseWhatCannotBeMeant) {
+TEST(PictureColors, RefuseWrongRanges) {
   const auto refused = [](const std::function<void()>& make) {
     return code_thrown_by(make) == ErrorCode::invalid_argument;
   };

@@ -202,7 +202,7 @@ TEST_F(Pictures, PassesOverColorProfilesThatLibpngWarnsOf) {
             floats_of_bytes(written.pixels));
 }
 
-TEST_F(Pictures, RefusesFilesThatAreNoPictures) {
+TEST_F(Pictures, RefusesFilesThatAreNotPictures) {
   expect_refused({'G', 'I', 'F', '8', '9', 'a'}, ErrorCode::invalid_file, "neither a JPEG nor a PNG");
   expect_refused({}, ErrorCode::invalid_file, "neither a JPEG nor a PNG");
   write("formats/a/x.GIF", {1});

@@ -120,7 +120,7 @@ TEST_F(SkipBad, RefusesMoreBadSamplesThanWereAllowed) {
   EXPECT_THAT(sentence, HasSubstr("sample 1: the function of from_source() failed: line 1 is cut"));
 }
 
-TEST_F(SkipBad, RefusesWhatCannotBeMeant) {
+TEST_F(SkipBad, RefusesWrongOptionsAndPlaces) {
   EXPECT_EQ(code_thrown_by([] { numbers(4).skip_bad({}); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_thrown_by([] { numbers(4).skip_bad({.at_most = 1, .threads = 0}); }), ErrorCode::invalid_argument);
   EXPECT_THAT(sentence_thrown_by([] { numbers(4).shuffle().skip_bad({.at_most = 1}); }), HasSubstr("after shuffle()"));

@@ -81,7 +81,7 @@ TEST(FromTensors, RefusesTensorsThatDoNotFitTogether) {
 }
 
 // A model divided by their number.
-TEST(FromTensors, RefusesWeightsThatAreNoNumberForASample) {
+TEST(FromTensors, RefusesWeightsWithoutANumberForASample) {
   const Tensor four(Shape{4, 1});
   const Tensor empty_targets(Shape{4, 0});
 
@@ -131,7 +131,7 @@ TEST(InputMap, MakesOtherArrays) {
   EXPECT_THAT(ArrayRow(data.target_layout(), sample.targets).elements<std::int32_t>("label"), ElementsAre(1));
 }
 
-TEST(Map, OfFloatsRefusesOtherArrays) {
+TEST(Map, RefusesAFunctionOfFloatsForOtherArrays) {
   EXPECT_THAT(sentence_thrown_by([] { mixed().map([](Sample, Random&) {}); }), HasSubstr("SampleArrays"));
 }
 
@@ -144,7 +144,7 @@ TEST(Split, ByLabelTakesIntegers) {
             ArrayRow(validation.target_layout(), second.targets).elements<std::int32_t>(0)[0]);
 }
 
-TEST(Split, ByLabelRefusesLabelsThatAreNoClasses) {
+TEST(Split, ByLabelRefusesLabelsThatAreNotClasses) {
   const auto refusal = [](Tensor labels) {
     const Dataset data =
         from_tensors({{"x", Tensor(Shape{4, 1})}}, {{"y", std::move(labels)}}, Tensor(Shape{4}, {1, 1, 1, 1}));

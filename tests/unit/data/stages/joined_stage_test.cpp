@@ -38,7 +38,7 @@ TEST(Interleave, GivesOneSampleOfEachAndPassesOverThoseThatEnd) {
   EXPECT_THAT(first_features(data, 0), ElementsAre(0, 10, 20, 1, 11, 21, 2, 22, 3));
 }
 
-TEST(Interleave, OfOneDataSetIsThatDataSet) {
+TEST(Interleave, GivesOneDataSetBackAsItIs) {
   EXPECT_THAT(first_features(Dataset::interleave({numbers(3)}), 0), ElementsAre(0, 1, 2));
   EXPECT_THAT(first_features(Dataset::concatenate({numbers(2).take(0), numbers(3)}), 0), ElementsAre(0, 1, 2));
 }

@@ -52,7 +52,7 @@ const std::vector<ArraySpec> kOneNumber = {{.name = "x", .shape = {1}}};
 
 }  // namespace
 
-TEST(UserFunction, OfEachKindOfMapIsNamedWithItsSample) {
+TEST(UserFunction, IsNamedWithItsSampleInEachKindOfMap) {
   const auto in_place = [](Sample sample, Random&) { fail_at_five(sample.features[0]); };
   const auto of_arrays = [](const SampleArrays& sample, Random&) { fail_at_five(sample.inputs.elements<float>(0)[0]); };
   const auto to_features = [](std::span<const float> from, std::span<float>, Random&) { fail_at_five(from[0]); };
@@ -93,7 +93,7 @@ TEST(UserFunction, IsNamedWithTheLineOfItsSample) {
                 "/a.csv\", line 3) of the data set: the function of map() \"mine\" failed: my own error");
 }
 
-TEST(UserFunction, OfASourceOrGeneratorIsNamedWithItsSample) {
+TEST(UserFunction, IsNamedWithItsSampleInASourceOrGenerator) {
   const auto write = [](std::int64_t sample, const SampleArrays&) { fail_at_five(static_cast<float>(sample)); };
   const Dataset source = from_source({.size = 9, .inputs = kOneNumber, .targets = {}, .content = "nine"}, write);
   const auto generate = [next = 0.0F](const SampleArrays&) mutable {

@@ -342,7 +342,7 @@ TEST(TableEncoder, RefusesATargetThatIsTextBecauseOfAFewCells) {
 }
 
 // A word for no value in each seventh row made a category of each number, without a message.
-TEST(TableEncoder, TakesForMistakesWhatIsNoNumberInAColumnWhoseHalfIs) {
+TEST(TableEncoder, TakesCellsForMistakesIfHalfOfTheirColumnIsNumbers) {
   const auto is_refused = [](std::int64_t rows, const std::map<std::int64_t, std::string>& areas) {
     try {
       TableEncoder::fit(of_file_with(rows, areas), {.targets = {"price"}});

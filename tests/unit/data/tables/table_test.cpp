@@ -116,7 +116,7 @@ TEST(Table, NamesTheNearestColumn) {
   expect_refused_table([] { towns().numbers("aera"); }, "no column \"aera\"; the nearest name is \"area\"");
 }
 
-TEST(Table, RefusesValuesThatAreNot) {
+TEST(Table, RefusesValuesThatDoNotExist) {
   expect_refused_table([] { towns().numbers("area"); }, "row 1 of the table: column \"area\" has no value");
   expect_refused_table([] { towns().numbers("name"); }, "column \"name\" is used as a number, but it is text");
   expect_refused_table([] { towns().texts("area"); }, "column \"area\" is one of reals");

@@ -35,7 +35,7 @@ ChosenArrays chosen_of(const std::string& file, const std::vector<std::string>& 
   return ChosenArrays(posix_file_system(), testing::path_of(file), ArrayFileKind::hdf5, names);
 }
 
-TEST(ChosenArrays, OfHdf5AreReadWhateverElseTheFileHolds) {
+TEST(ChosenArrays, AreReadFromHdf5WhateverElseTheFileHolds) {
   const ChosenArrays chosen = chosen_of("mixed_content.h5", {"y", "train/x"});
   const std::vector<std::byte> y = chosen.read(0);
 
@@ -45,7 +45,7 @@ TEST(ChosenArrays, OfHdf5AreReadWhateverElseTheFileHolds) {
   EXPECT_FALSE(chosen.stored(0).has_value());
 }
 
-TEST(ChosenArrays, OfEachGoodDatasetInABadFileAreRead) {
+TEST(ChosenArrays, AreReadFromEachGoodDatasetInABadFile) {
   // Each of these files is refused as a whole for one object. Nothing of it is asked for here.
   for (const std::string name : {"soft_link", "external_link", "virtual", "external_storage", "lzf_filter", "compound",
                                  "enumeration", "named_type", "table_of_strings", "no_shape", "long_double"}) {
@@ -57,7 +57,7 @@ TEST(ChosenArrays, OfEachGoodDatasetInABadFileAreRead) {
   }
 }
 
-TEST(ChosenArrays, OfTheSameFileAreTheOnesThatThePartialListNames) {
+TEST(ChosenArrays, AreTheOnesThatThePartialListOfTheFileNames) {
   const AnyFile file =
       AnyFile::open(posix_file_system(), testing::path_of("mixed_content.h5"), {.allow_unreadable = true});
 
@@ -75,7 +75,7 @@ TEST(ChosenArrays, WithoutThePartialListAFileIsStillRefusedAsAWhole) {
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
 }
 
-TEST(ChosenArrays, OfADamagedFileAreRefused) {
+TEST(ChosenArrays, AreRefusedFromADamagedFile) {
   std::vector<std::byte> bytes = testing::read_bytes(testing::path_of("mixed_content.h5"));
   bytes.resize(bytes.size() / 2);
   TemporaryFolder folder;
@@ -114,7 +114,7 @@ TEST(ChosenArrays, RefuseAnotherTextWhereHoldfastHasItsHeader) {
   EXPECT_THROW(recognise(posix_file_system(), path), Error);
 }
 
-TEST(ChosenArrays, OfAnUncompressedArchiveSayWhereTheyLie) {
+TEST(ChosenArrays, SayWhereTheyLieInAnUncompressedArchive) {
   TemporaryFolder folder;
   const std::vector<testing::Array> arrays = {testing::make_array("w", DType::f32, {2, 3})};
   write_npz(posix_file_system(), folder / "a.npz", "{}", views(arrays));
@@ -127,7 +127,7 @@ TEST(ChosenArrays, OfAnUncompressedArchiveSayWhereTheyLie) {
   EXPECT_EQ(chosen.read(0), arrays[0].bytes);
 }
 
-TEST(ChosenArrays, OfASavepointAreReadByTheReaderOfSavepoints) {
+TEST(ChosenArrays, AreReadFromASavepointByItsOwnReader) {
   TemporaryFolder folder;
   const std::vector<testing::Array> arrays = {testing::make_array("w", DType::f32, {2, 3})};
   write_array_file(posix_file_system(), folder / "a.h5", "{}", views(arrays));

@@ -39,7 +39,7 @@ TEST(LockedInReader, ComputesAndWritesToItsOutput) {
 
 class LockedInReaderDies : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(LockedInReaderDies, OfForbiddenActions) {
+TEST_P(LockedInReaderDies, OnAForbiddenAction) {
   EXPECT_EQ(try_action(GetParam()).exit_code, kBadSystemCall);
 }
 

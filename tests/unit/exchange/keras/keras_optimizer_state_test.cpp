@@ -127,7 +127,7 @@ TEST(KerasOptimizerState, BeginsSlotsAsANewOptimizerDoes) {
   EXPECT_THAT(initial_values("optimizer/m/d/kernel", {{"kind", "of_our_own"}}), ElementsAre(0, 0, 0));
 }
 
-TEST(KerasOptimizerState, BeginsWithZerosWhereTheOptionIsNoNumberOfF32) {
+TEST(KerasOptimizerState, BeginsWithZerosIfTheOptionIsNotANumberOfF32) {
   for (const Json& value : {Json(nullptr), Json("0.1"), Json(1e300)}) {
     EXPECT_THAT(
         initial_values("optimizer/accumulator/d/kernel", {{"kind", "adagrad"}, {"initial_accumulator_value", value}}),

@@ -231,7 +231,7 @@ TEST(KerasSavepoint, TellsOptimizersApartInAFileOfWeights) {
   EXPECT_EQ(find(found.arrays, "optimizer/norm/d/bias")->bytes, std::vector<std::byte>(12));
 }
 
-TEST(KerasSavepoint, TakesNoStateWhoseLastArrayIsNoScalar) {
+TEST(KerasSavepoint, TakesNoStateWhoseLastArrayIsNotAScalar) {
   ArraySet keras = kNadam.keras(KerasForm::archive);
   for (NamedArray& array : keras.arrays) {
     if (array.name == "optimizer/u_product") array = floats(array.name, {1});

@@ -168,7 +168,7 @@ class Faults : public ::testing::Test {
   std::unique_ptr<FileSystem> healthy_;
 };
 
-TEST_F(Faults, OfSavingAnotherStepLoseNothing) {
+TEST_F(Faults, LoseNothingWhileAnotherStepIsSaved) {
   strike_everywhere([&] { reset({1}); },
                     [&](FileSystem& files) {
                       write_savepoint(files, path(2), 2);
@@ -177,7 +177,7 @@ TEST_F(Faults, OfSavingAnotherStepLoseNothing) {
                     {1, 2});
 }
 
-TEST_F(Faults, OfSavingOverAnOldFileLoseNothing) {
+TEST_F(Faults, LoseNothingWhileAnOldFileIsReplaced) {
   strike_everywhere([&] { reset({1}); },
                     [&](FileSystem& files) {
                       write_savepoint(files, path(1), 2);
@@ -186,7 +186,7 @@ TEST_F(Faults, OfSavingOverAnOldFileLoseNothing) {
                     {1, 2});
 }
 
-TEST_F(Faults, OfRotatingAndCopyingLoseNothing) {
+TEST_F(Faults, LoseNothingDuringRotationAndCopying) {
   strike_everywhere(
       [&] {
         reset({1, 2});
@@ -204,7 +204,7 @@ TEST_F(Faults, OfRotatingAndCopyingLoseNothing) {
       {2, 3, 4});
 }
 
-TEST_F(Faults, OfDeletingLoseNothing) {
+TEST_F(Faults, LoseNothingDuringDeletion) {
   strike_everywhere(
       [&] {
         reset({1, 2, 3, 4});
@@ -212,7 +212,7 @@ TEST_F(Faults, OfDeletingLoseNothing) {
       [&](FileSystem& files) { SavepointKeeper(files, folder(), {.retention = {.keep_last = 1}}).prune(); }, {4});
 }
 
-TEST_F(Faults, OfSettingAsideLoseNothing) {
+TEST_F(Faults, LoseNothingWhileAFileIsSetAside) {
   const auto prepare = [&] {
     reset({1, 2});
     std::vector<std::byte> bytes = read_bytes(path(2));

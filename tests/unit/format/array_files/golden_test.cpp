@@ -83,7 +83,7 @@ const std::vector<Mode> kModes = {{"fast", {}},
                                   {"zstd-3", {.compression = Compression::zstd, .zstd_level = 3}},
                                   {"none", {.compression = Compression::none}}};
 
-TEST(GoldenFile, OfVersion2IsRead) {
+TEST(GoldenFile, IsReadInVersion2) {
   for (const Mode& mode : kModes) expect_golden(path_of("version-2-" + mode.name + ".h5"), mode.has_large_array());
 }
 

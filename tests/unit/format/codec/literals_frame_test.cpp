@@ -82,7 +82,7 @@ std::vector<std::byte> upper_halves(const std::vector<float>& values) {
   return halves;
 }
 
-TEST(LiteralsFrame, OfAnyLengthIsDecodedAgain) {
+TEST(LiteralsFrame, ReturnsBytesOfAnyLength) {
   for (std::size_t bytes = 1; bytes < 700; ++bytes) expect_comes_back(skewed_bytes(bytes, 5, 2, 60, 1), bytes);
   for (const std::size_t bytes : {1023U, 1024U, 4099U, 131'071U, 131'072U, 131'073U, 300'000U, 1'048'576U}) {
     expect_comes_back(skewed_bytes(bytes, 9, 1.7, 100, 2), bytes);
@@ -92,7 +92,7 @@ TEST(LiteralsFrame, OfAnyLengthIsDecodedAgain) {
 
 // From two symbols to 256, from flat to steep, at the beginning and at the end of the alphabet: every way to describe a
 // code, and words of every length.
-TEST(LiteralsFrame, OfAnyDistributionIsDecodedAgain) {
+TEST(LiteralsFrame, ReturnsBytesOfAnyDistribution) {
   unsigned seed = 0;
   for (const unsigned symbols : {2U, 3U, 4U, 7U, 16U, 50U, 127U, 128U, 129U, 130U, 200U, 255U, 256U}) {
     for (const double base : {1.0, 1.001, 1.01, 1.05, 1.3, 2.0, 4.0}) {
@@ -104,7 +104,7 @@ TEST(LiteralsFrame, OfAnyDistributionIsDecodedAgain) {
   }
 }
 
-TEST(LiteralsFrame, OfScatteredSymbolsIsDecodedAgain) {
+TEST(LiteralsFrame, ReturnsScatteredSymbols) {
   for (unsigned round = 0; round < 300; ++round) {
     const std::vector<std::byte> alphabet = random_bytes(2 + round % 60, round);
     std::vector<std::byte> bytes = skewed_bytes(2500, static_cast<unsigned>(alphabet.size()), 1.2, 0, round);
@@ -114,7 +114,7 @@ TEST(LiteralsFrame, OfScatteredSymbolsIsDecodedAgain) {
   }
 }
 
-TEST(LiteralsFrame, OfPlanesThatDifferIsDecodedAgain) {
+TEST(LiteralsFrame, ReturnsPlanesThatDiffer) {
   std::vector<std::byte> content = random_bytes(50'000, 1);
   const std::vector<std::byte> skewed = skewed_bytes(50'000, 20, 1.5, 50, 2);
   content.insert(content.end(), skewed.begin(), skewed.end());
@@ -132,7 +132,7 @@ std::vector<std::size_t> looked_at() {
   return ranges;
 }
 
-TEST(LiteralsFrame, OfBytesThatTheSampleMissesIsDecodedAgain) {
+TEST(LiteralsFrame, ReturnsBytesThatTheSampleMisses) {
   for (const unsigned rare : {0U, 1U, 57U, 64U, 70U, 90U, 128U, 255U}) {
     std::vector<std::byte> content = skewed_bytes(kLargeBlock, 6, 2, 60, rare);
     content[looked_at()[100] + 64] = static_cast<std::byte>(rare);
@@ -142,7 +142,7 @@ TEST(LiteralsFrame, OfBytesThatTheSampleMissesIsDecodedAgain) {
   }
 }
 
-TEST(LiteralsFrame, OfAMisleadingSampleIsStoredUncompressed) {
+TEST(LiteralsFrame, StoresBytesUncompressedAfterAMisleadingSample) {
   std::vector<std::byte> content = random_bytes(kLargeBlock, 1);
   unsigned next = 0;
   for (const std::size_t range : looked_at()) {

@@ -16,14 +16,14 @@ TEST(LayerNames, AreChosenAroundThoseThatWereGiven) {
               ElementsAre("dense", "dense_1", "dense_2", "max_pooling2d"));
 }
 
-TEST(LayerNames, OfWeightsAreThoseThatFilesCanHold) {
+TEST(LayerNames, AllowOnlyWeightNamesThatFilesCanHold) {
   for (const char* name : {"kernel", "cell/kernel", "a-b_c.1"}) check_weight_name(name);
   for (const char* name : {"", "..", "/kernel", "kernel/", "a//b", "a b", ".kernel"}) {
     EXPECT_THAT(refusal([&] { check_weight_name(name); }), HasSubstr("which no savepoint can hold")) << name;
   }
 }
 
-TEST(LayerNames, OfWeightsLieInsideNoOthers) {
+TEST(LayerNames, RefuseAWeightInsideAnotherOne) {
   check_weight_paths({"n/kernel", "n/kernels", "m/kernel"});
   EXPECT_THAT(refusal([] {
                 check_weight_paths({"n/kernel/kernel", "n/kernel"});

@@ -45,7 +45,7 @@ TEST(Constraint, ReadsTheNamesThatItWrites) {
   EXPECT_EQ(Constraint().name(), "");
 }
 
-TEST(Constraint, RefusesWhatIsNoConstraint) {
+TEST(Constraint, RefusesTextsAndNumbersThatAreNotAConstraint) {
   EXPECT_EQ(code_thrown_by([] { Constraint::max_norm(-1); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_thrown_by([] { Constraint::unit_norm({0, 0}); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_thrown_by([] { Constraint::unit_norm({}); }), ErrorCode::invalid_argument);

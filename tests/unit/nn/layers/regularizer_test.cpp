@@ -18,7 +18,7 @@ TEST(Regularizer, ReadsTheNamesThatItWrites) {
   EXPECT_EQ(Regularizer().name(), "");
 }
 
-TEST(Regularizer, RefusesWhatIsNoFactor) {
+TEST(Regularizer, RefusesTextsAndNumbersThatAreNotARegularizer) {
   EXPECT_EQ(code_thrown_by([] { Regularizer::l1(-1); }), ErrorCode::invalid_argument);
   for (const char* name : {"l3(0.1)", "l2(0.1", "l2()", "l2(-1)", "l2(nan)", "l1_l2(1)", "l2", "", "orthogonal(1)",
                            "orthogonal(1,lines)", "orthogonal(-1,rows)"}) {
@@ -26,7 +26,7 @@ TEST(Regularizer, RefusesWhatIsNoFactor) {
   }
 }
 
-TEST(Regularizer, OfRowsIsForMatricesAlone) {
+TEST(Regularizer, RefusesRowsOfArraysThatAreNotMatrices) {
   const Regularizer orthogonal = Regularizer::orthogonal(0.5F);
 
   EXPECT_EQ(code_thrown_by([&] {

@@ -112,7 +112,7 @@ TEST(CTC, RefusesOptionsAndArraysThatDoNotFit) {
   EXPECT_EQ(kOfThree.target_shape(Shape{5, 3}), (Shape{3}));
 }
 
-TEST(CTC, OfNoSamplesIsZero) {
+TEST(CTC, IsZeroWithoutSamples) {
   EXPECT_EQ(kOfThree.evaluate({}, {}, 0, 1, {}), 0.0F);
 }
 

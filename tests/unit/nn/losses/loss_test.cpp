@@ -340,7 +340,7 @@ TEST(BinaryCrossentropy, ClipsProbabilitiesAsKerasDoes) {
 }
 
 // With a target of 2 the loss has no least value: training would lower it without end and without a message.
-TEST(BinaryCrossentropy, RefusesTargetsThatAreNoProbabilities) {
+TEST(BinaryCrossentropy, RefusesTargetsThatAreNotProbabilities) {
   const Floats outputs = {0.5F, 0.5F, 0.5F, 0.5F};
   for (const float wrong : {2.0F, -1.0F, std::nextafter(1.0F, 2.0F), std::numeric_limits<float>::quiet_NaN()}) {
     for (const BinaryCrossentropy& loss : {BinaryCrossentropy(), BinaryCrossentropy({.from_logits = true}),
@@ -416,7 +416,7 @@ TEST(Crossentropy, TakesClassesAlongTheLastAxisAndPositionsBeforeIt) {
   }
 }
 
-TEST(Loss, OfElementsTakesTargetsLikeOutputs) {
+TEST(Loss, TakesTargetsOfTheShapeOfItsOutputsIfItIsOfElements) {
   EXPECT_EQ(CategoricalCrossentropy{}.target_shape(Shape{10}), Shape{10});
   EXPECT_EQ(BinaryCrossentropy{}.target_shape(Shape{4, 2}), (Shape{4, 2}));
   EXPECT_EQ(MeanSquaredError{}.target_shape(Shape{}), Shape{});

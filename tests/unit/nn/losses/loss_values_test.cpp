@@ -214,7 +214,7 @@ TEST(Lists, HaveANameForEachNumber) {
   EXPECT_THAT(metrics::Precision().result_names(Shape{3}), ElementsAre("precision"));
 }
 
-TEST(Lists, OfThresholdsAreReportedOneByOne) {
+TEST(Lists, ReportEachThresholdAlone) {
   // Two sums of two thresholds: the true positives 3 and 1, and the false positives 1 and 0.
   EXPECT_THAT(metrics::Precision({.thresholds = {0.25F, 0.5F}}).results(std::array{3.0, 1.0, 1.0, 0.0}, 4),
               ElementsAre(0.75, 1));
@@ -232,7 +232,7 @@ TEST(Lists, RefuseThresholdsThatCannotBeToldApart) {
   EXPECT_THAT(sentence_thrown_by([] { metrics::FalsePositives({.thresholds = {kNotANumber}}); }), HasSubstr("nan"));
 }
 
-TEST(Correlations, OfConstantsAreNotANumberOrZero) {
+TEST(Correlations, AreNotANumberOrZeroForConstants) {
   EXPECT_TRUE(std::isnan(sum_of_rows(metrics::PearsonCorrelation(), {2, 2, 2}, {1, 2, 3}, 1))) << "as in Keras";
   EXPECT_EQ(sum_of_rows(metrics::ConcordanceCorrelation(), {2, 2, 2}, {1, 2, 3}, 1), 0.0F);
   EXPECT_NEAR(sum_of_rows(metrics::PearsonCorrelation(), {2, 4, 6}, {1, 2, 3}, 1), 1, 1e-6);

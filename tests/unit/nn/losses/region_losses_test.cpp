@@ -22,7 +22,7 @@ TEST(Dice, IsOneSampleAfterTheOther) {
   EXPECT_NEAR(dice.evaluate(outputs, targets, 2, 1, {}), 0 + 1, 1e-6) << "the first fits, the second does not";
 }
 
-TEST(Dice, OfTwoEmptyRegionsIsOneWithASmoothGradient) {
+TEST(Dice, IsOneWithASmoothGradientForTwoEmptyRegions) {
   const losses::Dice dice;
   Numbers gradient(3, 99);
 

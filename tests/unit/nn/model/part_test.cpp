@@ -125,7 +125,7 @@ TEST(PartOfAModel, EndsAtLayersOfNestedModelsByTheirPath) {
   EXPECT_EQ(model.outputs_of({"encoder/code", "encoder/wide"}).outputs()[0].name, "encoder/code");
 }
 
-TEST(PartOfAModel, WithoutWeightsHasNone) {
+TEST(PartOfAModel, HasNoWeightsIfTheModelHasNone) {
   const Sequential model{Input{4}, Dense{2}, Dense{1}};
 
   EXPECT_FALSE(model.output_of("dense").has_weights());

@@ -93,7 +93,7 @@ void expect_stated_as_measured(const Model& model, std::int64_t samples) {
   expect_near(model.prediction_memory(samples).total(), measured(model, samples, false), "prediction");
 }
 
-TEST(PassMemory, OfAGraphIsWithinATenthOfWhatIsAllocated) {
+TEST(PassMemory, IsWithinATenthOfWhatAGraphAllocates) {
   const Value x = input({64});
   Value y = x;
   for (int layer = 0; layer < 6; ++layer) {
@@ -103,24 +103,24 @@ TEST(PassMemory, OfAGraphIsWithinATenthOfWhatIsAllocated) {
   expect_stated_as_measured(Model(x, Dense{10}(BatchNormalization{}(y))), 1);
 }
 
-TEST(PassMemory, OfAModelWithSeveralInputsAndOutputsIsWithinATenthOfWhatIsAllocated) {
+TEST(PassMemory, IsWithinATenthOfWhatSeveralInputsAndOutputsAllocate) {
   const Value a = input({300}), b = input({200});
   const Value joined = Dense{100, {.activation = Activation::relu}}(concatenate({a, b}));
   expect_stated_as_measured(Model({a, b}, {Dense{5}(joined), Dense{700}(joined)}), 33);
 }
 
-TEST(PassMemory, OfAChainWithPoolingIsWithinATenthOfWhatIsAllocated) {
+TEST(PassMemory, IsWithinATenthOfWhatAChainWithPoolingAllocates) {
   const Sequential model{Input{32, 32, 8}, MaxPooling2D{2}, BatchNormalization{}, Flatten{}, Dense{300}, Dense{10}};
   expect_stated_as_measured(model, 16);
 }
 
-TEST(PassMemory, OfNormalizationsWithoutParametersIsWithinATenthOfWhatIsAllocated) {
+TEST(PassMemory, IsWithinATenthOfWhatNormalizationsWithoutParametersAllocate) {
   const Sequential model{Input{4096}, BatchNormalization{{.has_scale = false, .has_center = false}}};
   EXPECT_GE(model.training_memory(1).workspace, 2 * 4096 * sizeof(float));
   expect_stated_as_measured(model, 1);
 }
 
-TEST(PassMemory, OfConvolutionsIsWithinATenthOfWhatIsAllocated) {
+TEST(PassMemory, IsWithinATenthOfWhatConvolutionsAllocate) {
   const Sequential model{Input{28, 28, 3}, Conv2D{16, 5, {.activation = Activation::relu}},
                          MaxPooling2D{2},  Conv2D{32, 3},
                          Flatten{},        Dense{10}};

@@ -78,7 +78,7 @@ TEST(Recompute, EndsWithAnExceptionOfTheFunction) {
   EXPECT_EQ(model.description()->calls[0].segment, 0U);
 }
 
-TEST(Recompute, OfANestedModelStaysWithIt) {
+TEST(Recompute, StaysWithANestedModel) {
   const Value inner = input({4});
   const Model block(inner, recompute([&] { return Dense{4}(square(Dense{4}(inner))); }));
   const Value x = input({4});
@@ -106,7 +106,7 @@ TEST(Recompute, IsNotWrittenForAChainWithoutSegments) {
   EXPECT_EQ((Sequential{Input{4}, Dense{2}}.graph().find("segment")), std::string::npos);
 }
 
-TEST(Recompute, RefusesPartsOfFilesThatAreNone) {
+TEST(Recompute, RefusesFilesWithAWrongNumberOfAPart) {
   const Value x = input({4});
   nlohmann::json graph = nlohmann::json::parse(Model(x, recompute([&] { return square(Dense{4}(x)); })).graph());
   for (const nlohmann::json& segment : {nlohmann::json(0), nlohmann::json(-1), nlohmann::json(1025),

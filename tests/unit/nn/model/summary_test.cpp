@@ -31,7 +31,7 @@ TEST(SequentialSummary, ListsLayersShapesAndParameters) {
             "Non-trainable params: 12\n");
 }
 
-TEST(SequentialSummary, OfNoLayersIsATableWithoutRows) {
+TEST(SequentialSummary, IsATableWithoutRowsIfThereAreNoLayers) {
   EXPECT_EQ((Sequential{Input{3}}.summary()),
             "Layer (type)   Output shape   Param #\n"
             "-------------------------------------\n"

@@ -43,7 +43,7 @@ void expect_refused(const std::vector<WrongModel>& models) {
 }
 
 // A range is what is needed and, at the same time, what to choose from.
-TEST(WrongModels, OfWrongOptionsNameTheLayerAndTheRange) {
+TEST(WrongModels, NameTheLayerAndTheRangeForAWrongOption) {
   const std::string extents = "from 1 to 2147483647";
   const std::string finite = "finite epsilon above 0";
   expect_refused({
@@ -93,7 +93,7 @@ TEST(WrongModels, OfWrongOptionsNameTheLayerAndTheRange) {
   });
 }
 
-TEST(WrongModels, OfWrongShapesNameTheLayerAndItsInputs) {
+TEST(WrongModels, NameTheLayerAndItsInputsForAWrongShape) {
   const Value row = input({4});
   const Value image = input({2, 2, 3});
   const std::string an_image = "it needs an input [height, width, channels]";
@@ -179,7 +179,7 @@ class MistakenLayer final : public LayerOf<MistakenLayer> {
   const Mistake mistake_;
 };
 
-TEST(WrongModels, OfMistakenLayersNameThem) {
+TEST(WrongModels, NameAMistakenLayer) {
   const Value row = input({4});
   const auto with = [&](const MistakenLayer::Mistake& mistake) {
     return [=] { Model(row, MistakenLayer{mistake}(row)); };
@@ -202,7 +202,7 @@ TEST(WrongModels, OfMistakenLayersNameThem) {
   });
 }
 
-TEST(WrongModels, OfWeightsInsideWeightsNameBoth) {
+TEST(WrongModels, NameBothWeightsIfOneLiesInsideTheOther) {
   const Value inner = input({4});
   const Model nested(inner, Dense{2, {.name = "kernel"}}(inner));
   const Value x = input({4});
@@ -212,7 +212,7 @@ TEST(WrongModels, OfWeightsInsideWeightsNameBoth) {
               HasSubstr("\"n/kernel/kernel\" would lie inside the weight \"n/kernel\""));
 }
 
-TEST(WrongModels, OfWrongLayersAndFunctionsNameThem) {
+TEST(WrongModels, NameTheWrongLayerOrFunction) {
   const Value row = input({4});
   const Dense shared{2, {.name = "shared"}};
   Value deep = input({2, 3, 2, 3, 2, 3}), wide = input({1, 3, 1, 3, 1, 3});
@@ -246,7 +246,7 @@ TEST(WrongModels, OfWrongLayersAndFunctionsNameThem) {
   });
 }
 
-TEST(WrongModels, OfWrongGraphsNameTheInputOrLayer) {
+TEST(WrongModels, NameTheInputOrLayerThatMakesAGraphWrong) {
   const Value x = input({4}, {.name = "x"}), other = input({3}, {.name = "other"});
   const Value inner = input({4}, {.name = "inner"});
   const Model tower(inner, Dense{2}(inner));

@@ -43,7 +43,7 @@ TEST(LstmLanguageModel, LearnsWhatFollows) {
 }
 
 // Bits of a step do not depend on it, dropouts included.
-TEST(LstmLanguageModel, OfOnesOwnHasTheSameWeightsWherePartsAreRecomputed) {
+TEST(LstmLanguageModel, HasTheSameWeightsIfPartsOfItAreRecomputed) {
   const auto trained = [](bool recomputes) {
     const Value ids = input({6}, {.dtype = DType::i32});
     const Value words = Embedding{5, 8}(ids);

@@ -264,7 +264,7 @@ TEST(CustomOperation, ReadsAndWritesIntegers) {
   EXPECT_THAT(std::vector<float>(y, y + 4), testing::ElementsAre(8.5F, 9.5F, 10.5F, 11.5F));
 }
 
-TEST(CustomOperation, WhoseInferenceCannotBeIsRefusedByName) {
+TEST(CustomOperation, IsRefusedByNameIfItsInferenceIsWrong) {
   const Value x = input({4});
   const auto refused = [&](const std::vector<ValueSpec>& specs) {
     Functions functions;

@@ -48,11 +48,11 @@ TEST(Power, HasAFiniteGradientAtZeroWhereItsSlopeIsFinite) {
   EXPECT_EQ(at_zero(0.5F), kInfiniteSlope);
 }
 
-TEST(Power, OfAConstantExponentOfZeroTrainsNothing) {
+TEST(Power, TrainsNothingWithAConstantExponentOfZero) {
   EXPECT_THAT(gradient_at({0, 2}, [](const Value& x) { return power(x, 0); }), ElementsAre(0, 0));
 }
 
-TEST(Power, OfAnExponentThatIsAValueHasAFiniteGradientAtABaseOfZero) {
+TEST(Power, HasAFiniteGradientAtABaseOfZeroIfTheExponentIsAValue) {
   // x^x has the slope x x^(x-1) + x^x log(x). At 0 both terms count as 0.
   EXPECT_THAT(gradient_at({0, 1}, [](const Value& x) { return raised(x, x); }), ElementsAre(0, 1));
   // 0^(x + 2) to x, and x^(stop_gradient(x) + 2) to x.
@@ -61,7 +61,7 @@ TEST(Power, OfAnExponentThatIsAValueHasAFiniteGradientAtABaseOfZero) {
               ElementsAre(0, 3));
 }
 
-TEST(Power, OfAConstantBaseIsDifferentiatedWithOurOwnLogarithm) {
+TEST(Power, UsesOurOwnLogarithmInTheGradientOfAConstantBase) {
   for (const float base : {0.1F, 2.0F, 3.0F, 7.3F, 1e-30F, 1e30F}) {
     EXPECT_EQ(gradient_at({1}, [&](const Value& x) { return raised(base, x); })[0], base * compute::logarithm(base));
   }

@@ -49,7 +49,7 @@ double tanh_gelu(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-TEST(Functions, OfOneElementMatchTheReference) {
+TEST(Functions, MatchTheReferenceForOneElement) {
   expect_of_each([](const Value& x) { return -x; }, [](double x) { return -x; });
   expect_of_each([](const Value& x) { return absolute(x); }, [](double x) { return std::abs(x); });
   expect_of_each([](const Value& x) { return square(x); }, [](double x) { return x * x; });
@@ -71,7 +71,7 @@ TEST(Functions, OfOneElementMatchTheReference) {
   expect_of_each([](const Value& x) { return softplus(x); }, [](double x) { return std::log1p(std::exp(x)); });
 }
 
-TEST(Functions, OfTwoMatchTheReference) {
+TEST(Functions, MatchTheReferenceForTwoElements) {
   expect_of_each([](const Value& x) { return x * x + x; }, [](double x) { return x * x + x; });
   expect_of_each([](const Value& x) { return x / (square(x) + 1.0F); }, [](double x) { return x / (x * x + 1); });
   expect_of_each([](const Value& x) { return (2.0F - x) * 3.0F - x / 4.0F; },

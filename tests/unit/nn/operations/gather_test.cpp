@@ -139,7 +139,7 @@ TEST(Integers, MayBeTheInputOfASequential) {
 }
 
 // 2^32 + 1 would be row 1.
-TEST(Integers, OfAPredictionThatDoNotFitAreRefused) {
+TEST(Integers, AreRefusedByPredictIfTheyDoNotFit) {
   const Value ids = input({2}, {.dtype = DType::i64, .name = "ids"});
   Model model(ids, Flatten{}(Embedding{4, 2}(ids)));
   model.set_weights(std::vector<float>(model.parameters().float_count()), {});

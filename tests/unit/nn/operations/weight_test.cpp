@@ -90,7 +90,7 @@ TEST(WeightOf, KeepsWhatHasNoSamplesInTexts) {
   EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
 }
 
-TEST(WeightOf, OfAFrozenLayerIsNotTrained) {
+TEST(WeightOf, DoesNotTrainAFrozenLayer) {
   const Model frozen = tied_autoencoder().frozen("encoder");
 
   EXPECT_TRUE(frozen.parameters().entries().empty());

@@ -62,7 +62,7 @@ TEST_F(FolderOfRun, HasANameOfItsOwn) {
   EXPECT_EQ(run_in(folder_ / "none"), "");
 }
 
-TEST_F(FolderOfRun, OfAHeadIsEmptyUntilItHasASavepointOrTrains) {
+TEST_F(FolderOfRun, IsEmptyAtTheHeadUntilItHasASavepointOrTrains) {
   HeadFolder empty = head();
   EXPECT_TRUE(empty.facts().is_empty);
   empty.begin_generation();
@@ -84,7 +84,7 @@ TEST_F(FolderOfRun, WithoutWorkIsTakenWhateverItsName) {
   EXPECT_EQ(compared(head(), folder_ / "none"), FolderOfAgent::without_a_run);
 }
 
-TEST_F(FolderOfRun, OfTheSameNameIsOfTheRun) {
+TEST_F(FolderOfRun, BelongsToTheRunOfTheSameName) {
   const HeadFolder of_head = head();
 
   EXPECT_EQ(compared(of_head, make_run("own", of_head.facts().run)), FolderOfAgent::of_the_run);
@@ -105,7 +105,7 @@ TEST_F(FolderOfRun, OfferedToAHeadWithoutASavepointGoesOnWithItsChoices) {
   EXPECT_FALSE(of_head.take_over({.run = "a third one"}));
 }
 
-TEST_F(FolderOfRun, OfAHostAloneGetsANameWhenItIsOffered) {
+TEST_F(FolderOfRun, GetsANameWhenALoneHostOffersIt) {
   const std::string own = make_run("own", "");
   HeadFolder of_head = head();
 
@@ -115,7 +115,7 @@ TEST_F(FolderOfRun, OfAHostAloneGetsANameWhenItIsOffered) {
   EXPECT_EQ(run_in(own), of_head.facts().run);
 }
 
-TEST_F(FolderOfRun, OfAnotherRunStaysAsItIs) {
+TEST_F(FolderOfRun, StaysAsItIsIfItBelongsToAnotherRun) {
   make_run("head", "");
   HeadFolder of_head = head();
   const std::string own = make_run("own", "another");
@@ -142,7 +142,7 @@ TEST_F(FolderOfRun, IsPutAsideWhereTheHeadIsAskedToBeginAnewWithNothingOfItsOwn)
 }
 
 // A scheduler repeats the occasion when it starts a job again, and host 0 may be another machine then.
-TEST_F(FolderOfRun, OfTheSameOccasionGoesOnAlthoughTheHeadIsAskedToBeginAnew) {
+TEST_F(FolderOfRun, GoesOnForTheSameOccasionAlthoughTheHeadIsAskedToBeginAnew) {
   fs::create_directories(folder_ / "head");
   std::ofstream(folder_ / "head/start.json") << R"({"fresh": "MONDAY"})";
   const HeadFolder of_head = head(true);
@@ -176,7 +176,7 @@ TEST_F(FolderOfRun, TakesTheChoicesOfTheRunWhereItHasNone) {
   EXPECT_EQ(text_in(folder_ / "own/run.json"), R"({"shards": 4})");
 }
 
-TEST_F(FolderOfRun, SendsNoDamagedChoicesAndNoNameThatIsNone) {
+TEST_F(FolderOfRun, SendsNeitherDamagedChoicesNorADamagedName) {
   fs::create_directories(folder_ / "head/hosts");
   std::ofstream(folder_ / "head/run.json") << "{ \xff";
   std::ofstream(folder_ / "head/hosts/run") << "\xff\xfe";

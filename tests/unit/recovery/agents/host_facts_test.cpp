@@ -84,7 +84,7 @@ TEST(HostFacts, HaveFoldersOfOneKind) {
   for (const HostCheck& check : compare(head, other, 1)) EXPECT_EQ(check.problem, "") << check.what;
 }
 
-TEST(HostFacts, WithoutAProgramCompareNone) {
+TEST(HostFacts, CompareNoProgramIfThereIsNone) {
   HostFacts without = facts();
   without.program = without.command = "";
 
@@ -101,7 +101,7 @@ TEST(HostFacts, ComeAsTheyWereSent) {
   EXPECT_EQ(facts_message(came), facts_message(sent));
 }
 
-TEST(HostFacts, OfAWrongMessageAreRefused) {
+TEST(HostFacts, AreRefusedFromAWrongMessage) {
   nlohmann::json message = facts_message(facts());
   message["replicas"] = 1e20;
   EXPECT_THROW(parse_facts(message), Error);

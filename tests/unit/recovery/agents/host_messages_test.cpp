@@ -93,7 +93,7 @@ TEST(HostMessages, RefuseAPresenceThatCannotBe) {
               HasSubstr("named a process twice"));
 }
 
-TEST(HostMessages, RefuseNumbersThatAreNoEnumerators) {
+TEST(HostMessages, RefuseNumbersThatAreNotEnumerators) {
   for (const char* key : {"phase", "join_state"}) {
     for (const nlohmann::json& number : {nlohmann::json(-1), nlohmann::json(1000), nlohmann::json(1.5)}) {
       nlohmann::json status = status_message({});

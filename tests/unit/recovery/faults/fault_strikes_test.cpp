@@ -121,7 +121,7 @@ class Strikes : public ::testing::Test {
   TemporaryFolder directory_;
 };
 
-TEST_F(Strikes, OfSignalsEndTheProcess) {
+TEST_F(Strikes, EndTheProcessWithASignal) {
   const std::map<std::string, int> signals{
       {"fault=kill", SIGKILL}, {"fault=segfault", SIGSEGV}, {"fault=terminate", SIGABRT}};
   for (const auto& [fault, signal] : signals) {
@@ -132,7 +132,7 @@ TEST_F(Strikes, OfSignalsEndTheProcess) {
   }
 }
 
-TEST_F(Strikes, OfExitsLeaveWithTheirCodes) {
+TEST_F(Strikes, EndTheProcessWithAnExitCode) {
   const std::map<std::string, int> codes{
       {"fault=exit0", 0}, {"fault=exit1", 1}, {"fault=exit", 3}, {"fault=throw", kThrew}};
   for (const auto& [fault, code] : codes) {
@@ -143,7 +143,7 @@ TEST_F(Strikes, OfExitsLeaveWithTheirCodes) {
   }
 }
 
-TEST_F(Strikes, OfASegmentationFaultBypassAHandler) {
+TEST_F(Strikes, BypassTheHandlerOfASegmentationFault) {
   const auto strike = meeting("fault=segfault");
   const int status = StruckChild([&] {
                        std::signal(SIGSEGV, SIG_IGN);
@@ -153,7 +153,7 @@ TEST_F(Strikes, OfASegmentationFaultBypassAHandler) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
 }
 
-TEST_F(Strikes, OfAStopLastUntilTheProcessIsContinued) {
+TEST_F(Strikes, StopTheProcessUntilItIsContinued) {
   StruckChild child(meeting("fault=stop"));
   const int status = child.next_status(WUNTRACED);
   ASSERT_TRUE(WIFSTOPPED(status));
@@ -164,14 +164,14 @@ TEST_F(Strikes, OfAStopLastUntilTheProcessIsContinued) {
   EXPECT_EQ(WEXITSTATUS(child.next_status()), kSurvived);
 }
 
-TEST_F(Strikes, OfAPauseEndByThemselves) {
+TEST_F(Strikes, EndAPauseByThemselves) {
   StruckChild child(meeting("fault=pause,duration_ms=20"));
 
   EXPECT_TRUE(WIFSTOPPED(child.next_status(WUNTRACED)));
   EXPECT_EQ(WEXITSTATUS(child.next_status()), kSurvived);
 }
 
-TEST_F(Strikes, OfAPauseLeaveNoChild) {
+TEST_F(Strikes, LeaveNoChildAfterAPause) {
   const auto strike = meeting("fault=pause,duration_ms=1");
   const int status = StruckChild([&] {
                        strike();
@@ -182,7 +182,7 @@ TEST_F(Strikes, OfAPauseLeaveNoChild) {
 }
 
 // The channel of a dead process must close at once. It must not stay open in the child that was to wake the process.
-TEST_F(Strikes, OfAPauseHoldNoDescriptorOfAProcessThatIsKilledMeanwhile) {
+TEST_F(Strikes, HoldNoDescriptorOfAProcessThatIsKilledDuringAPause) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);
   const FileDescriptor reading(ends[0]);
@@ -199,7 +199,7 @@ TEST_F(Strikes, OfAPauseHoldNoDescriptorOfAProcessThatIsKilledMeanwhile) {
   EXPECT_EQ(::read(reading.value(), &byte, 1), 0);
 }
 
-TEST_F(Strikes, OfALoopComputeWithoutEnd) {
+TEST_F(Strikes, ComputeWithoutEndInALoop) {
   const StruckChild child(meeting("fault=loop"));
 
   constexpr std::uint64_t kTicks = 5;
@@ -207,13 +207,13 @@ TEST_F(Strikes, OfALoopComputeWithoutEnd) {
   EXPECT_EQ(child.state_and_ticks().first, 'R');
 }
 
-TEST_F(Strikes, OfAHangSleepWithoutEnd) {
+TEST_F(Strikes, SleepWithoutEndInAHang) {
   const StruckChild child(meeting("fault=hang"));
 
   EXPECT_TRUE(comes_true([&] { return has_struck() && child.state_and_ticks().first == 'S'; }));
 }
 
-TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToReportIt) {
+TEST_F(Strikes, ThrowBadAllocAndLeaveEnoughMemoryToReportIt) {
   if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto strike = meeting("fault=oom");
   const int status = StruckChild([&] {
@@ -230,7 +230,7 @@ TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToReportIt) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST_F(Strikes, OfDamageFlipBytesOfTheNewestSavepointAndKill) {
+TEST_F(Strikes, FlipBytesOfTheNewestSavepointAndKill) {
   const std::string content(10'000, 'x');
   for (const char* name : {"savepoint-0000000009.h5", "savepoint-0000000010.h5", "savepoint-0000000011.h5.damaged"}) {
     std::ofstream(directory_ / name) << content;
@@ -249,7 +249,7 @@ TEST_F(Strikes, OfDamageFlipBytesOfTheNewestSavepointAndKill) {
   EXPECT_EQ(read("savepoint-0000000011.h5.damaged"), content);
 }
 
-TEST_F(Strikes, OfDamageKillWhereThereIsNoSavepoint) {
+TEST_F(Strikes, KillIfThereIsNoSavepointToDamage) {
   const int status = status_after("fault=damage");
 
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;

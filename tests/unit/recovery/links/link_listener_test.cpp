@@ -98,7 +98,7 @@ TEST_F(LinksThatArrive, AreNotTakenOnceTheyAreForgotten) {
   EXPECT_TRUE(taken_.empty());
 }
 
-TEST_F(LinksThatArrive, OfStrangersDriveOutTheOldestWhenTheyAreMany) {
+TEST_F(LinksThatArrive, CloseTheOldestStrangersWhenTheyAreMany) {
   std::vector<FileDescriptor> strangers;
   for (int i = 0; i < 257; ++i) strangers.push_back(visit(std::vector<std::uint8_t>{1, 2, 3}));
 

@@ -125,7 +125,7 @@ TEST(PlainNames, AreTheSameForAnyDefaultStream) {
 }
 
 // Rules for cudaLaunchKernel used to strike nothing in programs that nvcc of CUDA 13 had compiled.
-TEST(PlainNames, OfLaunchesAreTheSameForEachCuda) {
+TEST(PlainNames, AreTheSameForLaunchesOfEachCuda) {
   EXPECT_EQ(plain_name("__cudaLaunchKernel"), "cudaLaunchKernel");
   EXPECT_EQ(plain_name("__cudaLaunchKernel_ptsz"), "cudaLaunchKernel");
 }

@@ -118,7 +118,7 @@ TEST(FrozenLayers, AreWarnedOfOnceACallWhereNothingIsLeftToTrain) {
   }
 }
 
-TEST(FrozenLayers, OfARunThatGoesOnAreTheSame) {
+TEST(FrozenLayers, MustBeTheSameWhenARunGoesOn) {
   const TemporaryFolder run;
   const auto train = [&](const Model& model) {
     train_on_threads({.run_directory = run.path()}, [&](Replica& replica) {

@@ -14,7 +14,7 @@
 namespace holdfast {
 
 // The clocks of replicas differ, and all end after the same step.
-TEST(EndOnRequest, OfOneReplicaWhoseTimeIsSpentEndsTheTrainingOfAll) {
+TEST(EndOnRequest, EndsTheTrainingOfAllWhenTheTimeOfOneReplicaIsSpent) {
   const TemporaryFolder folder;
   std::vector<Outcome> outcomes = outcomes_of({.replicas = 3, .run_directory = folder.path()}, [](Replica& replica) {
     std::chrono::steady_clock::time_point time{};

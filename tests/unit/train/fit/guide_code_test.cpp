@@ -32,7 +32,7 @@ Table points() {
 
 }  // namespace
 
-TEST(GuideCode, OfDataTrains) {
+TEST(GuideCode, TrainsOnData) {
   constexpr int n = 4, k = 2;
   const Table table = points();
   const TableEncoder encoder = TableEncoder::fit(table, {.targets = {"y"}});
@@ -51,25 +51,25 @@ TEST(GuideCode, OfDataTrains) {
   EXPECT_TRUE(results.contains("loss"));
 }
 
-TEST(GuideCode, OfModelsDescribesThem) {
+TEST(GuideCode, DescribesModels) {
   const Model model = small_model();
 
   EXPECT_THAT(model.summary(32), HasSubstr("32"));
 }
 
-TEST(GuideCode, OfProfilesMakesThem) {
+TEST(GuideCode, MakesProfiles) {
   const TensorBoard board = TensorBoard{{.profile_steps = {10, 12}}};
 
   EXPECT_TRUE(board.state().empty());
 }
 
-TEST(GuideCode, OfLossesMakesThem) {
+TEST(GuideCode, MakesLosses) {
   const SparseCategoricalCrossentropy loss{{.from_logits = true, .positions_at_once = 512}};
 
   EXPECT_THAT(loss.configuration(), HasSubstr("512"));
 }
 
-TEST(GuideCode, OfNestedModelsGivesThemTheirWeights) {
+TEST(GuideCode, GivesNestedModelsTheirWeights) {
   Replica replica = Replica::alone();
   const Model base = Sequential{Input{2}, Dense{3}};
   Trainer trainer(replica, base, SGD(0.1F), MeanSquaredError{});
@@ -82,7 +82,7 @@ TEST(GuideCode, OfNestedModelsGivesThemTheirWeights) {
   EXPECT_TRUE(model.has_weights());
 }
 
-TEST(GuideCode, OfFilesReadsThem) {
+TEST(GuideCode, ReadsFiles) {
   const auto code_of = [](const auto& read) { return code_thrown_by(read); };
 
   EXPECT_EQ(code_of([] { load_model("model.h5"); }), ErrorCode::not_found);
@@ -91,7 +91,7 @@ TEST(GuideCode, OfFilesReadsThem) {
   EXPECT_EQ(code_of([] { open_tokens({.path = "train.npy"}); }), ErrorCode::not_found);
 }
 
-TEST(GuideCode, OfFailuresInjectsAFault) {
+TEST(GuideCode, InjectsAFault) {
   const std::vector<recovery::Fault> faults = recovery::parse_fault_plan("rank=1,step=120,fault=kill", 2);
 
   ASSERT_EQ(faults.size(), 1U);

@@ -128,7 +128,7 @@ TEST(LoadWeights, ChangesNothingIfTheFileDoesNotFit) {
   });
 }
 
-TEST(LoadWeights, OfTheBestEpochCanBeEvaluatedInTheSameProgram) {
+TEST(LoadWeights, AllowsTheBestEpochToBeEvaluatedInTheSameProgram) {
   const TemporaryFolder run;
   train_on_threads({.replicas = 2, .run_directory = run.path()}, [&](Replica& replica) {
     Trainer trainer = small_trainer(replica);

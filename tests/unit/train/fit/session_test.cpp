@@ -147,7 +147,7 @@ TEST(MoreEpochs, DoNotResumeAFitThatACallbackEnded) {
   }
 }
 
-TEST(MoreEpochs, OfAnEarlierFitGoOnFromItsEnd) {
+TEST(MoreEpochs, GoOnFromTheEndOfAnEarlierFit) {
   const TemporaryFolder undisturbed;
   const TwoFits longer{.first = 2, .second = 2, .options = {.keep_last = 0}};
   const Outcome expected = train_twice(undisturbed, longer);
@@ -169,7 +169,7 @@ TEST(MoreEpochs, OfAnEarlierFitGoOnFromItsEnd) {
   }
 }
 
-TEST(MoreEpochs, OfAnEarlierFitAreRefusedIfItsEndIsNotKept) {
+TEST(MoreEpochs, AreRefusedIfTheEndOfAnEarlierFitIsNotKept) {
   const TemporaryFolder folder;
   const Outcome expected = train_twice(folder, {.first = 1, .second = 2, .options = {.keep_last = 1}});
 

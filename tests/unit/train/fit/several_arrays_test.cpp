@@ -171,7 +171,7 @@ TEST(SampleWeights, DivideByTheirSumOverTheBatch) {
   EXPECT_EQ(train_dense(3), train_dense(1));
 }
 
-TEST(SampleWeights, OfZeroForAWholeBatchApplyNothing) {
+TEST(SampleWeights, ApplyNothingIfTheyAreZeroForAWholeBatch) {
   const Dataset data = from_tensors({{"x", Tensor(Shape{2, 1}, {1, 2})}}, {{"y", Tensor(Shape{2, 1}, {1, 1})}},
                                     Tensor(Shape{2}, {0, 0}));
   Replica replica = Replica::alone();
@@ -269,7 +269,7 @@ TEST(SeveralArrays, AreCheckedBeforeTheFirstStep) {
 }
 
 // They would train by position, each output with the numbers of another.
-TEST(SeveralArrays, OfOtherNamesThanTheModelsAreRefused) {
+TEST(SeveralArrays, AreRefusedIfTheirNamesDifferFromTheModels) {
   Replica replica = Replica::alone();
   const Arrays a = arrays();
   const Tensor ids(Shape{kSamples, 1}, a.ids), numbers(Shape{kSamples, 3}, a.numbers);

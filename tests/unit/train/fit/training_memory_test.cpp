@@ -249,35 +249,35 @@ std::optional<ErrorCode> code_of_refused_plan(const Dataset& data, const Trainin
 
 }  // namespace
 
-TEST(TrainingMemory, OfResidualNetworksIsWithinATenthOfWhatAProcessTakes) {
+TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForResidualNetworks) {
   expect_planned_as_measured(residual_kind(), {.batch = 512});
   expect_planned_as_measured(residual_kind(), {.batch = 1024, .shards = 4, .prefetch = 2});
 }
 
-TEST(TrainingMemory, OfLeNetIsWithinATenthOfWhatAProcessTakes) {
+TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForLeNet) {
   expect_planned_as_measured(lenet_kind(), {.batch = 1000});
   expect_planned_as_measured(lenet_kind(), {.batch = 1200, .shards = 4, .prefetch = 3});
 }
 
-TEST(TrainingMemory, OfDenseLayersIsWithinATenthOfWhatAProcessTakes) {
+TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForDenseLayers) {
   expect_planned_as_measured(dense_kind(), {.batch = 64});
   expect_planned_as_measured(dense_kind(), {.batch = 64, .shards = 2});
   expect_planned_as_measured(dense_kind({.use_ema = true}), {.batch = 16, .accumulate = 4});
 }
 
-TEST(TrainingMemory, OfKeptWeightsAndClippingIsWithinATenthOfWhatAProcessTakes) {
+TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForKeptWeightsAndClipping) {
   const std::vector<CallbackHandle> keeps_weights = {EarlyStopping{{.monitor = "loss", .restore_best_weights = true}}};
   expect_planned_as_measured(dense_kind({.global_clip_norm = 1.0F}), {.batch = 64});
   expect_planned_as_measured(dense_kind(), {.batch = 64, .callbacks = keeps_weights});
   expect_planned_as_measured(dense_kind({.global_clip_norm = 1.0F}), {.batch = 64, .callbacks = keeps_weights});
 }
 
-TEST(TrainingMemory, OfSeveralInputsAndSampleWeightsIsWithinATenthOfWhatAProcessTakes) {
+TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForSeveralInputsAndSampleWeights) {
   expect_planned_as_measured(towers_kind(), {.batch = 4000});
   expect_planned_as_measured(towers_kind(), {.batch = 16'000, .shards = 2, .prefetch = 1});
 }
 
-TEST(TrainingMemory, OfScoresInTilesIsWithinATenthOfWhatAProcessTakes) {
+TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForScoresInTiles) {
   expect_planned_as_measured(language_kind(100), {.batch = 8});
   expect_planned_as_measured(language_kind(64), {.batch = 8, .shards = 2});
 }

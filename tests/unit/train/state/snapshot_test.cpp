@@ -107,7 +107,7 @@ TEST(Snapshot, ShowsTheStateItselfIfItIsAView) {
   EXPECT_TRUE(view.memory.empty());
 }
 
-TEST(Snapshot, OfADeviceHasItsValuesAfterItHasArrived) {
+TEST(Snapshot, HasTheValuesOfADeviceAfterItHasArrived) {
   TwoArrays model;
   const auto held = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{9, 8, 7}, {6, 5}});
 
@@ -285,7 +285,7 @@ TEST(Snapshot, ThatIsNotAcceptedOrOfAnotherModelChangesNothingWhenItIsLoaded) {
   EXPECT_EQ(model.z, (std::vector<float>{7, 7, 7}));
 }
 
-TEST(Snapshot, OfAnApplicationsOwnModelCannotBeLoadedAsSequential) {
+TEST(Snapshot, CannotBeLoadedAsSequentialForAnApplicationsOwnModel) {
   const TemporaryFolder folder;
   TwoArrays model;
   write_savepoint(posix_file_system(), folder / "file.h5", take_snapshot(some_state(), model));

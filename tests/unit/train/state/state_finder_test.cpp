@@ -294,7 +294,7 @@ TEST_F(Arithmetic, ThatGivesOtherBitsIsRefusedAndTheRecordStays) {
 }
 
 // An example with the layers of another --model was told to look for another machine.
-TEST_F(Arithmetic, OfAnotherModelIsRefusedForTheModel) {
+TEST_F(Arithmetic, IsNotBlamedForAnotherModel) {
   StateFinder(context_, model_, choices_).check_arithmetic();
   save(folder_, 4);
   model_.arithmetic_name = "library 1, avx2, packed recurrent kernels";
@@ -307,7 +307,7 @@ TEST_F(Arithmetic, OfAnotherModelIsRefusedForTheModel) {
 }
 
 // Releases before the second version of our kernels recorded none.
-TEST_F(Arithmetic, OfEarlierKernelsIsRefusedByNameAndCanBeAccepted) {
+TEST_F(Arithmetic, WithEarlierKernelsIsRefusedByNameAndCanBeAccepted) {
   model_.arithmetic_name = "oneDNN 2.6.3, isa avx2, kernels 2, 1 thread per shard";
   std::ofstream(folder_ / "arithmetic.txt") << "oneDNN 2.6.3, isa avx2, 1 thread per shard\n";
 
@@ -328,7 +328,7 @@ TEST_F(Arithmetic, OfEarlierKernelsIsRefusedByNameAndCanBeAccepted) {
 
 // Without this check an empty file gave "was started with  and would go on", control characters went to the terminal,
 // and a NUL cut the sentence.
-TEST_F(Arithmetic, WhoseRecordIsDamagedIsReportedAsPrintableText) {
+TEST_F(Arithmetic, IsReportedAsPrintableTextIfItsRecordIsDamaged) {
   for (const auto& [content, shown] : std::vector<std::pair<std::string, std::string>>{
            {"", "it holds \"\""}, {std::string("a\0\x1b[2J\n\n", 8), "it holds \"a\\x00\\x1b[2J\\x0a\\x0a\""}}) {
     std::ofstream(folder_ / "arithmetic.txt") << content;

@@ -32,7 +32,7 @@ Outcome train_with_muon(const ThreadRun& run) {
   return outcomes_of(run, [&](Replica& replica) { return train_with(replica, Muon(options)); }).front();
 }
 
-TEST(WholeArrays, OfMuonHaveTheSameBitsOnAnyNumberOfReplicasAndThreads) {
+TEST(WholeArrays, HaveTheSameBitsWithMuonOnAnyNumberOfReplicasAndThreads) {
   const Outcome alone = train_with_muon({});
 
   expect_equal(train_with_muon({.workers = 3}), alone);

@@ -121,7 +121,7 @@ TEST(Penalties, AreClippedWithTheGradient) {
   }
 }
 
-TEST(Penalties, OfFrozenLayersAreNone) {
+TEST(Penalties, DoNotCountFrozenLayers) {
   const Json one = regularizer_cases()[0];
   const Model frozen = regularized_model(one).frozen("dense");
   Json plain = one;
@@ -206,7 +206,7 @@ TEST(Constraints, ComeAfterTheMovingAverageAsInKeras) {
   EXPECT_EQ(averages_of(true), averages_of(false));
 }
 
-TEST(Constraints, OfFrozenLayersAreNone) {
+TEST(Constraints, DoNotChangeFrozenLayers) {
   const Json one = regularizer_cases()[0];
   const Model model = bounded_model(one, true).frozen("dense");
   const std::vector<float> before(model.buffer_values().begin(), model.buffer_values().end());

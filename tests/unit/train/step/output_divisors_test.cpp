@@ -191,7 +191,7 @@ TEST(WeightsOfOutputs, MaskAWholeOutputOfABatch) {
   EXPECT_TRUE(std::isnan(logs.at("right_loss")));
 }
 
-TEST(WeightsOfOutputs, OfZeroForAWholeBatchApplyNothing) {
+TEST(WeightsOfOutputs, ApplyNothingIfTheyAreZeroForAWholeBatch) {
   TwoScales example;
   example.left = example.right = {0, 0, 0, 0, 0};
   Replica replica = Replica::alone();

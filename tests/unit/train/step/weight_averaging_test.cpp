@@ -341,7 +341,7 @@ TEST(WeightAverages, BeginAnewWithAnOptimizerAfterCompile) {
   EXPECT_TRUE(std::ranges::equal(trainer.averaged_model().parameter_values(), model.parameter_values()));
 }
 
-TEST(WeightAverages, OfASavepointWithoutThemAreRefused) {
+TEST(WeightAverages, AreRefusedFromASavepointWithoutThem) {
   const TemporaryFolder folder;
   Replica alone = Replica::alone();
   Trainer trainer(alone, small_model(), Adam(0.01F), loss_of_averages());
@@ -384,7 +384,7 @@ class OwnAverages final : public Trainable {
   std::vector<float> values_;
 };
 
-TEST(TakeAverages, OfATrainableOfOnesOwnNeedNamesThatSayWhatTheyAverage) {
+TEST(TakeAverages, NeedsNamesThatSayWhatATrainableOfOnesOwnAverages) {
   const auto sentence_for = [](std::vector<std::string> names) {
     Replica alone = Replica::alone();
     OwnAverages trainable(std::move(names));

@@ -39,7 +39,7 @@ TEST(AUC, IsTheAreaUnderTheCurve) {
   EXPECT_EQ(reported(metrics::AUC(), {0.8F, 0.9F, 0.1F, 0.2F}, {0, 0, 1, 1}), 0.0);
 }
 
-TEST(AUC, OfOneClassAloneIsZero) {
+TEST(AUC, IsZeroIfThereIsOnlyOneClass) {
   EXPECT_EQ(reported(metrics::AUC(), {0.1F, 0.9F}, {1, 1}), 0.0);
   EXPECT_EQ(reported(metrics::AUC({.curve = metrics::AUCCurve::pr}), {0.1F, 0.9F}, {0, 0}), 0.0);
 }

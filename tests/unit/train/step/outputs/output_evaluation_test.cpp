@@ -53,7 +53,7 @@ TEST(OutputEvaluation, RefusesWeightsForClasses) {
 }
 
 // The remainder of a division by their number ended the process.
-TEST(OutputEvaluation, RefusesWeightsThatAreNoNumberForASample) {
+TEST(OutputEvaluation, RefusesWeightsWithoutANumberForASample) {
   const OutputEvaluation evaluation(classes_model(), {LossHandle(MeanSquaredError{})}, {});
 
   EXPECT_THAT(message_of([&] { evaluation.check_weights({.name = "weights", .shape = Shape{0}}); }),

@@ -297,7 +297,7 @@ TEST(OutputTiles, GiveTheSameBitsWhereTheModelIsRecomputed) {
   }
 }
 
-TEST(OutputTiles, OfSamplesWithoutPositionsHaveTheResultsOfWholeOutputs) {
+TEST(OutputTiles, HaveTheResultsOfWholeOutputsForSamplesWithoutPositions) {
   const Positions data;
   const auto trained = [&](std::int64_t at_once) {
     const std::vector<float> x(data.x.begin(), data.x.begin() + kSamples * kWidth);

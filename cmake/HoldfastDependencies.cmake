@@ -148,7 +148,7 @@ if(HOLDFAST_CUDA)
     message(FATAL_ERROR "HOLDFAST_CUDA is ${HOLDFAST_CUDA}, but these are missing: ${HOLDFAST_CUDA_MISSING}; docs/gpu.md says where they are looked for")
   endif()
 endif()
-# The part of LibTorch for CUDA lies beside the rest of it; Debian's has none.
+# The part of LibTorch for CUDA lies next to the rest of it; Debian's has none.
 set(HOLDFAST_BUILDS_TORCH_CUDA OFF)
 if(HOLDFAST_BUILDS_TORCH AND HOLDFAST_BUILDS_CUDA)
   cmake_path(GET HOLDFAST_TORCH_CPU_LIBRARY PARENT_PATH folder_of_torch)

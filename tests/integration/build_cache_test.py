@@ -1,4 +1,4 @@
-"""The checksum that scripts/building/cached leaves beside a precompiled header, with a compiler that compiles nothing."""
+"""The checksum that scripts/building/cached leaves for a precompiled header, with a compiler that compiles nothing."""
 
 import subprocess
 import tempfile

@@ -114,7 +114,7 @@ class LayerWriter {
     return object;
   }
 
-  // Of Holdfast's inputs, some are named arguments in Keras, and some options are arguments of a call.
+  // Some inputs of Holdfast are named arguments in Keras, and some options are arguments of a call.
   void name_arguments(const LayerRow& row, KerasObject& object) const {
     for (const std::string_view call_flag : row.call_flags) {
       if (flag_member(layer_.config, call_flag, false)) object.named_arguments[std::string(call_flag)] = true;

@@ -22,7 +22,7 @@ std::optional<std::vector<std::int64_t>> extent_list(const Json& config, const c
                                                      std::int64_t least);
 // The shape, unless it has too many axes or elements, or an extent below 1.
 MaybeShape checked(SampleShape shape);
-// With another last extent.
+// The shape with another last extent.
 MaybeShape with_last(SampleShape shape, std::optional<std::int64_t> last);
 
 // Layers that go over positions by windows, with the options of Keras.

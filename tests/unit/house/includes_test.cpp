@@ -77,7 +77,7 @@ const std::set<std::string> kLongFolders = {
     "sdk/include/holdfast/nn",  // has a header for each layer, which applications include by this path
 };
 
-// The libraries beside the SDK, and which of its private headers each may include: those in these folders, not in
+// The libraries next to the SDK, and which of its private headers each may include: those in these folders, not in
 // folders below them.
 const std::map<std::string, std::set<std::string>> kLibrariesBesideTheSdk = {
     {"sdk/parquet", {"data/tables"}},

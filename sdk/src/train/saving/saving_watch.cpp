@@ -13,8 +13,8 @@
 namespace holdfast {
 namespace {
 
-// In the words of system calls and their man pages.
-// A user can compare these words with what tools of the system show.
+// The words are those of system calls and their man pages, so that a user can compare them with what tools of the
+// system show.
 std::string describe_operation(const FileOperation& operation) {
   if (operation.name == "rename") return fmt::format("rename of {} to {}", operation.path, operation.new_path);
   if (operation.name == "sync") return "fsync of " + operation.path;

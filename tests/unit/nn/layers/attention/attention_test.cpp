@@ -19,7 +19,7 @@ TEST(Attention, TakesTheValuesOfTheKeysThatFit) {
   const std::vector<Tensor> outputs = model.predict(std::vector<Tensor>{
       Tensor(Shape{1, 1, 2}, std::vector<float>{50, 0}), Tensor(Shape{1, 2, 2}, std::vector<float>{1, 2, -1, 3})});
 
-  // The scores are 50 and -50, and e^-100 is nothing beside 1.
+  // The scores are 50 and -50, and e^-100 is nothing next to 1.
   EXPECT_THAT(outputs[0].values(), testing::ElementsAre(1, 2));
   EXPECT_EQ(outputs[1].values()[0], 1);
   EXPECT_LT(outputs[1].values()[1], 1e-40);

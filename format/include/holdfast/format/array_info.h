@@ -1,6 +1,9 @@
 #pragma once
 
 // What an array of a file is: as it is given to a writer, and as the file's index describes it (array_file.h).
+//
+//   const std::vector<float> kernel(12);
+//   const ArrayView view{"model/dense/kernel", DType::f32, {3, 4}, std::as_bytes(std::span(kernel))};
 
 #include <cstddef>
 #include <cstdint>

@@ -8,6 +8,11 @@
 //
 // Background work, such as an fsync of a savepoint, has a limit of its own while training goes on: that of `saving`,
 // plus the time that its bytes take on a storage of `slowest_bytes_per_second`.
+//
+//   HangLimits limits;
+//   limits.hang_after = std::chrono::seconds(20);
+//   limits.granted(limits.saving);  // 20 s
+//   limits.callback_limit();        // 20 s, since callback_timeout is not given
 
 #include <algorithm>
 #include <chrono>

@@ -8,6 +8,8 @@
 //   for (const RunReport::Incident& incident : report.incidents) std::printf("%s\n", incident.cause.c_str());
 //
 // Over several hosts the journal is in the run directory of host 0. Journals of earlier versions are read, too.
+//
+// A report is a plain value, and does not follow a live run: read it again to learn what came after it.
 
 #include <cstdint>
 #include <optional>

@@ -2,6 +2,11 @@
 
 // What a watchdog is to start, and how it answers failures. watchdog.h runs it; which limits and budgets there are says
 // holdfast/base/recovery_options.h.
+//
+//   WatchdogOptions options{.replicas = 2, .devices = {"cuda:0", "cuda:1"}, .run_directory = "run",
+//                           .command = {"trainer", "--epochs", "3"}, .executable = "/usr/bin/trainer"};
+//   options.recovery.hang_after = std::chrono::minutes(2);
+//   check_options(options);  // as run_watchdog() does
 
 #include <chrono>
 #include <cstddef>
@@ -71,7 +76,8 @@ struct WatchdogOptions {
 // The variable with the run directory of a process.
 inline constexpr const char* kRunDirectoryVariable = "HOLDFAST_RUN_DIRECTORY";
 
-// Throws Error{invalid_argument} for options that can never work.
+// Throws Error{invalid_argument} for options that can never work, such as no command, or spares of a plain program.
+// Starts nothing, and does not look whether the program exists.
 void check_options(const WatchdogOptions& options);
 
 inline constexpr int kMaxReplicas = 64;  // the most replicas that a run can have

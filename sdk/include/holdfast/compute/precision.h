@@ -10,6 +10,9 @@
 // CPUs compute in f32, and in bf16 if they have instructions for it (avx512_bf16, or amx_bf16 with its tiles). Another
 // precision is refused before a run begins: Error{invalid_argument} for tf32, Error{unavailable} for bf16 on a CPU
 // without them. docs/numerics.md says where numbers are rounded.
+//
+//   supervise(argc, argv, {.replicas = 2, .precision = Precision::bf16, .run_directory = "run"}, train);
+//   Replica alone = Replica::alone({.precision = Precision::bf16});  // without a watchdog
 
 #include <string_view>
 

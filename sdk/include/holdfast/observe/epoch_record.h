@@ -9,6 +9,19 @@
 // Nothing is written if the context forbids it (TrainingContext::writes_files). If the record cannot be
 // written when fit() begins, fit() ends with that Error before it trains. A later Error is logged and
 // training goes on; the end of the next epoch makes up for it.
+//
+//   class LossFile final : public EpochRecord {
+//    public:
+//     std::string name() const override { return "loss_file"; }
+//
+//    private:
+//     void write(const TrainingContext& context, const std::vector<Logs>& epochs) override {
+//       std::string text;
+//       for (const Logs& epoch : epochs) text += std::to_string(epoch.at("loss")) + "\n";
+//       write_whole_file(posix_file_system(), path_in_run(context, "", "loss.txt", "LossFile"),
+//                        std::as_bytes(std::span(text)));  // holdfast/base/whole_file.h
+//     }
+//   };
 
 #include <cstddef>
 #include <optional>

@@ -1,7 +1,9 @@
 #pragma once
 
 // The order in which the gradients of the shards of a batch are added. Floating-point sums depend on
-// it, and so do the bits of a run. SuperviseOptions::reduction chooses it.
+// it, and so do the bits of a run. SuperviseOptions::reduction chooses it, for all replicas of a run.
+//
+//   supervise(argc, argv, {.replicas = 4, .run_directory = "run", .reduction = Reduction::fastest}, train);
 
 #include <string_view>
 

@@ -2,6 +2,12 @@
 
 // The cases of a thorough test: every kind of fault in every phase of training, and pairs of faults. A test of a
 // program goes through them with ResilienceTest::run().
+//
+//   ResilienceTest test({.command = {"./train", "--run-dir", "{run_dir}", "--replicas", "{replicas}"}});
+//   const FaultMatrix kills{.kinds = {recovery::FaultKind::kill}, .replicas = {2}};
+//   for (const Case& one : sample_of(fault_matrix(kills), 10, 1)) {
+//     EXPECT_TRUE(has_survived(test.run(one).verdict)) << one.name;
+//   }
 
 #include <cstdint>
 #include <vector>
@@ -24,8 +30,8 @@ struct FaultMatrix {
   std::vector<MatrixRank> ranks{MatrixRank::first, MatrixRank::last};  // that faults strike
   std::vector<int> replicas{2, 4};                                     // numbers of replicas to run with
   std::int64_t step = 10;                                              // that training reaches, counted from 0
-  std::int64_t savepoint_step =
-      12;  // the number of updates after which a savepoint is written, with older ones to prune
+  // The number of updates after which a savepoint is written, with older ones to prune.
+  std::int64_t savepoint_step = 12;
   std::int64_t snapshot_step = 10;  // the number of updates after which a memory snapshot is made
 };
 
@@ -42,7 +48,7 @@ std::vector<Case> fault_matrix(const FaultMatrix& matrix);
 std::vector<Case> fault_pairs(const FaultMatrix& matrix);
 
 // Draws `count` of the cases, or returns all if there are not more. Equal seeds give equal cases, which keep their
-// order.
+// order. A long matrix is tested in parts this way, with another seed each time.
 std::vector<Case> sample_of(std::vector<Case> cases, std::size_t count, std::uint64_t seed);
 
 }  // namespace holdfast::resilience

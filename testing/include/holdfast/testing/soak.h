@@ -2,6 +2,10 @@
 
 // A soak test: one long run in which a process is killed again and again. It shows whether training goes on, and
 // whether the watchdog grows with each recovery. `holdfast chaos` uses it; resilience_test.h is for short tests.
+//
+//   const SoakResult result = soak({.command = {"./train", "--run-dir", "{run_dir}"}},
+//                                  {.every = std::chrono::seconds(10), .time_limit = std::chrono::hours(1)});
+//   EXPECT_LE(result.last.descriptors, result.first.descriptors);
 
 #include <chrono>
 #include <cstdint>

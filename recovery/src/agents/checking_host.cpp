@@ -65,11 +65,13 @@ void CheckingHost::take(const nlohmann::json& message) {
 void CheckingHost::connect(const std::vector<LinkPeer>& peers) {
   for (const LinkPeer& peer : peers) {
     const LinkToken token{.key = peer.key};
+    // The host with the higher number dials, so that two hosts have one connection. It alone reports how that went.
     if (options_.host < peer.host) {
       links_.expect(token, [](FileDescriptor) {});
       continue;
     }
     const auto say = [this, host = peer.host](const std::string& problem) {
+      // An attempt may end after the verdict, when the connection is closed.
       if (!is_over_) connection_->send({{"kind", kLinked}, {"host", host}, {"problem", problem}});
     };
     dialers_.push_back(std::make_unique<LinkDialer>(
@@ -84,6 +86,7 @@ void CheckingHost::tell(const std::string& news) {
 }
 
 void CheckingHost::end(bool is_well, const std::string& sentence) {
+  // The first end counts: the timer or a dialer may be done a moment after it.
   if (std::exchange(is_over_, true)) return;
   timer_.cancel();
   if (connection_ != nullptr) connection_->close();

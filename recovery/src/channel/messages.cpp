@@ -49,6 +49,7 @@ Hello parse_hello(const nlohmann::json& message) {
 void to_json(nlohmann::json& message, const Welcome& welcome) {
   message = {
       {"generation", welcome.generation}, {"rank", welcome.rank}, {"size", welcome.size}, {"shards", welcome.shards}};
+  // Empty where all ranks are on one host.
   if (!welcome.host_ranks.empty()) message["host_ranks"] = welcome.host_ranks;
 }
 

@@ -61,6 +61,7 @@ struct HeadDialer::Core : Dialing<Core> {
       return end([&] { call(handlers.on_sent_home, fmt::format("{} refuses this host: {}", name(), why)); });
     }
     if (answer.at("kind") != kTaken) return fail("it sent something else than an answer");
+    // end() closes the connection that is still here.
     const std::shared_ptr<AgentConnection> taken = std::exchange(connection, nullptr);
     taken->set_handlers({});
     taken->open();

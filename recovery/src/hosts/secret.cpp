@@ -55,6 +55,7 @@ void check_rights(const std::string& path, int file) {
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::refused, fmt::format("the secret file {} is not a file; {}", path, how_to_make(path)));
   }
+  // Kubernetes mounts a secret as a file of root for the group of a pod. The group may read it, and nobody else.
   const bool is_mounted = status.st_uid == 0 && ::geteuid() != 0;
   const mode_t forbidden = is_mounted ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
   if ((status.st_mode & forbidden) == 0) return;

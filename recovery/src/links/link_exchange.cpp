@@ -47,6 +47,7 @@ void LinkExchange::connect(int exchange) {
                             position](FileDescriptor socket) {
         if (!weak.expired()) take(exchange, lane, position, std::move(socket));
       };
+      // The host with the higher number dials, so that a lane between two hosts has one connection.
       if (hosts_.host < peer.host) {
         attempt.expected.push_back(token);
         listener_.expect(token, take_it);

@@ -35,6 +35,7 @@ class CudaTorchDevice final : public TorchDevice {
       : stream_(c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream), device.index()).unwrap()) {}
 
   at::Device place() const override { return stream_.device(); }
+  // As void, so that callers need no header of CUDA.
   std::shared_ptr<void> enter() const override { return std::make_shared<c10::StreamGuard>(stream_); }
 
  private:

@@ -20,6 +20,7 @@ std::size_t bytes_in(const Body& body) {
 }  // namespace
 
 void FrameStream::begin_call(std::uint32_t call) {
+  // A header that has arrived in part is compared with peer_ later, so the call may only change between frames.
   HOLDFAST_ASSERT(!is_sending() && header_received_ == 0);
   own_.call = call;
   peer_.call = call;
@@ -35,6 +36,7 @@ void FrameStream::start(Frame frame, ConstFrameBody body) {
 }
 
 bool FrameStream::send() {
+  // Header and body go to the link together, so a small frame takes one system call.
   ConstFrameBody rest;
   std::size_t skipped = 0;
   const auto add = [&](std::span<const std::byte> part) {
@@ -54,6 +56,7 @@ bool FrameStream::receive(const PlaceOfFrame& place, const Take& take) {
   if (header_received_ < kFrameHeaderBytes) {
     has_moved = receive_header();
     if (header_received_ < kFrameHeaderBytes) return has_moved;
+    // Throws for another frame before any place is asked for, so nothing of a wrong peer gets into an array.
     in_frame_ = from_header(in_header_, peer_);
   }
   if (!in_body_) {
@@ -62,6 +65,7 @@ bool FrameStream::receive(const PlaceOfFrame& place, const Take& take) {
     if (is_held_) return has_moved;
     HOLDFAST_ASSERT(bytes_in(*in_body_) == in_frame_.bytes);
   }
+  // A body of 0 bytes is whole at once.
   has_moved = receive_body() || has_moved;
   if (bytes_in(*in_body_) > 0) return has_moved;
   in_body_.reset();
@@ -83,6 +87,7 @@ bool FrameStream::receive_body() {
     const std::size_t received = link_->receive(part);
     part = part.subspan(received);
     has_moved = has_moved || received > 0;
+    // Bytes that arrive meanwhile belong here, and not to the next part.
     if (!part.empty()) break;
   }
   return has_moved;

@@ -12,7 +12,7 @@ namespace holdfast::compute {
 
 namespace {
 
-constexpr std::int64_t kBlockUnits = 256;
+constexpr std::int64_t kBlockUnits = 256;  // 1 KiB of each array
 using Block = std::array<float, kBlockUnits>;
 
 // Passes over a block of so many units.
@@ -133,6 +133,7 @@ void run_lstm(const RecurrentCells& cells, const Passes& passes, const CellsForw
   for (std::int64_t gate = 0; gate < 4; ++gate) {
     float* const to = at.kept + gate * cells.units;
     passes.add(at.x + gate * cells.units, at.s + gate * cells.units, to);
+    // c is the third of the gates.
     passes.activate(gate == 2 ? cells.activation : cells.recurrent_activation, to, to);
   }
   const float* const i = at.kept;
@@ -154,6 +155,7 @@ void run_gru(const RecurrentCells& cells, const Passes& passes, const CellsForwa
   passes.activate(cells.recurrent_activation, z, z);
   passes.add(at.x + cells.units, at.s + cells.units, r);
   passes.activate(cells.recurrent_activation, r, r);
+  // The gradient of r needs what r is multiplied with, and `s` is not kept.
   passes.copy(at.s + 2 * cells.units, h_s);
   passes.multiply(r, h_s, h);
   passes.add(at.x + 2 * cells.units, h, h);
@@ -172,6 +174,7 @@ void skip_step(const Passes& passes, const CellsForward& at) {
 void back_simple(const RecurrentCells& cells, const Passes& passes, const CellsBackward& at, const float* gradient) {
   passes.differentiate(cells.activation, at.next_state, gradient, at.s_gradient);
   passes.copy(at.s_gradient, at.x_gradient);
+  // The state before goes through the product alone.
   passes.clear(at.carried);
 }
 
@@ -181,7 +184,7 @@ void back_lstm(const RecurrentCells& cells, const Passes& passes, const CellsBac
   const float* const c = f + cells.units;
   const float* const o = c + cells.units;
   Block cell, product;
-  // The output gate has gradient * f(cell').
+  // The output gate has gradient * f(cell'). The forward pass kept only its product with o, so it is computed again.
   passes.activate(cells.activation, at.next_cell, cell.data());
   passes.multiply(gradient, cell.data(), product.data());
   passes.differentiate(cells.recurrent_activation, o, product.data(), at.s_gradient + 3 * cells.units);
@@ -197,6 +200,7 @@ void back_lstm(const RecurrentCells& cells, const Passes& passes, const CellsBac
   passes.differentiate(cells.activation, c, product.data(), at.s_gradient + 2 * cells.units);
   passes.multiply(cell.data(), f, at.carried_cell);
   passes.clear(at.carried);
+  // x and s are added in each gate, so they have the same gradient.
   for (std::int64_t gate = 0; gate < 4; ++gate) {
     passes.copy(at.s_gradient + gate * cells.units, at.x_gradient + gate * cells.units);
   }
@@ -219,6 +223,7 @@ void back_gru(const RecurrentCells& cells, const Passes& passes, const CellsBack
   passes.differentiate(cells.activation, h, product.data(), of_h);
   passes.multiply(of_h, h_s, product.data());
   passes.differentiate(cells.recurrent_activation, r, product.data(), at.s_gradient + cells.units);
+  // h is made of x and of r s, so only in it their gradients differ.
   passes.multiply(of_h, r, at.s_gradient + 2 * cells.units);
   passes.multiply(gradient, z, at.carried);
   passes.copy(at.s_gradient, at.x_gradient);
@@ -235,6 +240,7 @@ void skip_back(const RecurrentCells& cells, const Passes& passes, const CellsBac
 }
 
 void run_back(const RecurrentCells& cells, const Passes& passes, const CellsBackward& at) {
+  // A sum of its own, since `carried` is written below while the sum is still read.
   Block gradient;
   passes.copy(at.carried, gradient.data());
   if (at.through_product != nullptr) passes.add(at.through_product, gradient.data(), gradient.data());
@@ -258,6 +264,7 @@ void CpuArrayKernels::cells_forward(const RecurrentCells& cells, const CellsForw
     } else {
       run_gru(cells, passes, at);
     }
+    // After a skipped step, the output has the state of the step before once more.
     if (at.output != nullptr) passes.copy(at.next_state, at.output);
   });
 }

@@ -71,6 +71,7 @@ PositionSet PaddedBatchStage::reach(const PositionSet& positions, std::size_t) c
   std::vector<PositionSet::Range> reached;
   for (const PositionSet::Range& range : positions.ranges()) {
     reached.push_back({range.begin, std::min(range.end, size)});
+    // All padding is copies of the last sample.
     if (range.end > size) reached.push_back({size - 1, size});
   }
   return PositionSet(std::move(reached));

@@ -86,6 +86,7 @@ SampleLayouts layouts_of_tokens(std::int64_t length) {
 class TokenWindowsSource : public SourceStage {
  public:
   TokenWindowsSource(TokenRange range, std::int64_t length, std::int64_t stride)
+      // One id more than the length: the target of the last position.
       : SourceStage(layouts_of_tokens(length), (range.size - 1 - length) / stride + 1),
         range_(std::move(range)),
         length_(length),
@@ -202,6 +203,7 @@ Tokens open_raw_tokens(const std::string& path, const RawTokens& options) {
                             name(options.dtype), options.header_bytes));
   }
   std::unique_ptr<File> file = posix_file_system().open_for_reading(path);
+  // A program that gives the size of a header may mean NumPy's.
   if (options.header_bytes == 0) refuse_numpy(*file, path);
   const auto header = static_cast<std::uint64_t>(options.header_bytes);
   const std::uint64_t bytes = file->size_bytes();

@@ -59,6 +59,7 @@ PictureChange change_of_pixels(PixelChange change) {
 }
 
 void check_number(const std::string& function, const std::string& option, float value, float least, float most) {
+  // Written so that a NaN is refused too.
   if (value >= least && value <= most) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{}(): {} is {} to {}, not {}", function, option, least, most, value));
@@ -73,6 +74,7 @@ void check_range(const std::string& function, const std::string& option, const D
                                                        function, option, range.least, range.most));
 }
 
+// Draws also where both ends are equal, so that no later draw depends on this option.
 float drawn_from(const DrawnRange& range, Random& random) {
   return range.least + (range.most - range.least) * random.uniform();
 }

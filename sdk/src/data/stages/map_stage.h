@@ -30,7 +30,7 @@ class MapStage : public ChainedStage {
  private:
   Dataset::MapFunction function_;
   std::string name_;
-  bool may_draw_;
+  bool may_draw_;  // MapOptions::draws
 };
 
 // Changes the arrays of samples in place. source() is null, as that of MapStage.
@@ -54,7 +54,7 @@ class ArrayMapStage : public ChainedStage {
  private:
   Dataset::ArrayMapFunction function_;
   std::string name_;
-  bool may_draw_;
+  bool may_draw_;  // MapOptions::draws
 };
 
 // Computes new inputs, of other arrays, and leaves the targets as they are.
@@ -83,7 +83,7 @@ class InputMapStage : public ChainedStage {
  private:
   Dataset::InputMapFunction function_;
   std::string name_;
-  bool may_draw_;
+  bool may_draw_;  // MapOptions::draws
 };
 
 // Computes new features of another shape, and leaves the targets as they are.
@@ -113,7 +113,7 @@ class FeatureMapStage : public ChainedStage {
  private:
   Dataset::FeatureFunction function_;
   std::string name_;
-  bool may_draw_;
+  bool may_draw_;  // MapOptions::draws
 };
 
 }  // namespace holdfast

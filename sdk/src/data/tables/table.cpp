@@ -118,6 +118,7 @@ ColumnType Table::type(std::string_view column) const {
 
 std::int64_t Table::missing(std::string_view column) const {
   const TableColumn& found = data_->columns[data_->index_of(column)];
+  // Counted here and not kept in the column: this table may have chosen only some of its rows.
   std::int64_t count = 0;
   for (std::int64_t row = 0; row < rows(); ++row) count += found.is_missing(data_row(row)) ? 1 : 0;
   return count;
@@ -198,6 +199,7 @@ Table Table::skip(std::int64_t count) const {
 }
 
 TableSplit Table::split_off_fraction(double fraction, const TableSplitOptions& options) const {
+  // Otherwise the sentence would blame the fraction, which leaves no row here whatever it is.
   if (rows() == 0) {
     throw refused_table(
         fmt::format("split() of {} without rows: they were all left out before it; see what summary() "

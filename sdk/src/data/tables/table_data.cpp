@@ -53,7 +53,7 @@ void check_column_names(const TableData& data, ErrorCode code) {
 }
 
 bool is_mostly_of_numbers(const TableColumn& column) {
-  constexpr std::int64_t kFewestValues = 10;
+  constexpr std::int64_t kFewestValues = 10;  // half of fewer may be numbers by chance
   return column.type == ColumnType::text && column.text_row >= 0 && column.values >= kFewestValues &&
          2 * column.numbers >= column.values;
 }

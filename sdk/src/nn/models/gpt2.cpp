@@ -22,7 +22,7 @@
 namespace holdfast {
 namespace {
 
-constexpr float kGpt2Deviation = 0.02F;
+constexpr float kGpt2Deviation = 0.02F;  // "initializer_range" of the published models
 
 void check_gpt2(const Gpt2Options& options, std::int64_t length) {
   check_extent("gpt2()", "a vocabulary", options.vocabulary);
@@ -40,6 +40,7 @@ void check_gpt2(const Gpt2Options& options, std::int64_t length) {
 }
 
 Value gpt2_normalized(const Value& x, const std::string& name) {
+  // Published weights were trained with this epsilon; the layer's default is Keras's 1e-3.
   return LayerNormalization{{.epsilon = 1e-5F, .name = name}}(x);
 }
 

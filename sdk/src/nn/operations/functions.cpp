@@ -99,6 +99,7 @@ Value less(const Value& a, const Value& b) {
 Value less(const Value& a, float b) {
   return element_function(ElementFunction::less, {a, b});
 }
+// There is no greater(): it is less() with the operands exchanged, so a float may stand on either side.
 Value less(float a, const Value& b) {
   return element_function(ElementFunction::less, {a, b});
 }

@@ -95,6 +95,7 @@ Digest Trainer::save(const std::string& path) const {
 }
 
 StepLoop::StepLoop(std::unique_ptr<FitCourse> course) : course_(std::move(course)) {}
+// Here, where FitCourse is a complete type.
 StepLoop::StepLoop(StepLoop&&) noexcept = default;
 StepLoop::~StepLoop() = default;
 

@@ -31,7 +31,8 @@ concept HasEarlyPart = requires {
   Formula::early(0.0F);
 };
 
-// Calls finish(i, Formula::early(input[i])) for each i. The early parts of a block stay in the cache.
+// Calls finish(i, Formula::early(input[i])) for each i, in two loops for the reason in activations.h. The early parts
+// of a block stay in the cache.
 template <class Formula, class Finish>
 [[gnu::always_inline]] inline void in_two_parts(const float* input, std::int64_t count, const Finish& finish) {
   constexpr std::int64_t kBlock = 64;
@@ -74,7 +75,8 @@ void activation_backward(const float* kept, const float* output_gradient, float*
   }
 }
 
-// The derivative alone, of a formula that is differentiated by its input.
+// The derivative alone, of a formula that is differentiated by its input. Only Gelu needs it. Gelu has an early part,
+// so there is no third branch as above.
 template <class Formula>
 void activation_slope(const float* input, float* result, std::int64_t count) {
   if constexpr (HasVectorDerivative<Formula>) {

@@ -36,6 +36,7 @@ struct ChainLanes {
   ChainDoubles high[kChainVectors];
 };
 
+// Arrays may begin at any float, so vectors are copied and not dereferenced.
 [[gnu::always_inline]] inline void load_group(const float* from, ChainValues& to) {
   for (int i = 0; i < kChainVectors; ++i) __builtin_memcpy(&to.of[i], from + i * kChainVector, sizeof(ChainFloats));
 }
@@ -245,6 +246,7 @@ ChainLoop find_chain(const ElementFunction* functions, int length, ChainSum sum)
   if (length > 2) number += kChainFunctionCount * kChainFunctionCount * chain_digit(functions[2]);
   if (length == 1) return chain_loop_of_sum<1>(sum, number);
   if (length == 2) return chain_loop_of_sum<2>(sum, number);
+  // Three functions have no sum, and nobody asks for one (vector_kernels.h).
   return chain_loop_of<3, ChainSum::none>(number);
 }
 
@@ -263,6 +265,7 @@ void add_rows_of(const float* a, const float* b, std::int64_t rows, std::int64_t
     }
     store_lanes(lanes, sums + begin);
   }
+  // Products are rounded to f32 before they are added, as in the groups.
   for (; begin < columns; ++begin) {
     for (std::int64_t i = begin; i < rows * columns; i += columns) sums[begin] += kIsProduct ? a[i] * b[i] : a[i];
   }

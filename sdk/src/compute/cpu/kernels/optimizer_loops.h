@@ -22,6 +22,7 @@ void adam(const AdamStep& step, std::int64_t count, const float* gradients, floa
 void sgd(const SgdStep& step, std::int64_t count, const float* gradients, float* parameters, float* velocity) {
   const float rate = step.learning_rate;
   const float momentum = step.momentum;
+  // A loop for each rule, so that no element asks which one it is.
   if (velocity == nullptr) {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) sgd_element(rate, gradients[i], parameters[i]);
@@ -75,6 +76,7 @@ LambSums lamb_slots_of_all(const LambStep& step, std::int64_t count, const float
     fetch_ahead(begin, gradients, parameters, momenta, velocities);
     lamb_lanes(same, kLanes, gradients + begin, parameters + begin, momenta + begin, velocities + begin, lanes);
   }
+  // Fewer than kLanes elements are left. They are added to the first lanes.
   lamb_lanes(same, count - begin, gradients + begin, parameters + begin, momenta + begin, velocities + begin, lanes);
   const auto add = [](double sum, double value) { return sum + value; };
   combine_pairs<kLanes / 2>(lanes.parameters, add);
@@ -121,6 +123,7 @@ void rule_loop(const float* numbers, float kept, std::int64_t count, const float
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     RuleElement<float> of = {parameters[i], gradients[i], {first[i], 0, 0}};
+    // The other arrays are null in a rule of fewer slots.
     if constexpr (Formula::kSlots > 1) of.slots[1] = second[i];
     if constexpr (Formula::kSlots > 2) of.slots[2] = third[i];
     Formula::template update<RuleFunctions>(of, n, kept);

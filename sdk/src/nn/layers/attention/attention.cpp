@@ -38,6 +38,7 @@ Value pairs(const AttentionInputs& given, std::int64_t width) {
 // `options` are those of one of the two layers.
 std::vector<Value> attended(LayerBuilder& builder, const AttentionInputs& given, const Value& scores,
                             const auto& options) {
+  // The operation takes several heads; these layers have one.
   const Extents heads = {1, given.query.shape()[0], given.key.shape()[0]};
   const Value shares = attention_shares(reshape(scores, heads), given.mask, {.is_causal = options.use_causal_mask});
   const Value flat = reshape(dropped_shares(builder, shares, options.dropout), Extents{heads[1], heads[2]});

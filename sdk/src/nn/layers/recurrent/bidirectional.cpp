@@ -55,6 +55,7 @@ std::vector<Value> Bidirectional::build(LayerBuilder& builder, std::span<const V
   const RecurrentInputs given = recurrent_inputs(settings_, inputs, 2);
   RecurrentInputs forward_inputs = given;
   RecurrentInputs backward_inputs = given;
+  // As in Keras, the states of the forward direction come first.
   if (!given.states.empty()) {
     const auto half = static_cast<std::ptrdiff_t>(state_count(settings_.kind));
     forward_inputs.states.assign(given.states.begin(), given.states.begin() + half);
@@ -62,6 +63,8 @@ std::vector<Value> Bidirectional::build(LayerBuilder& builder, std::span<const V
   }
   const RecurrentOutputs forward =
       recurrent_outputs(builder, settings_, forward_inputs, {.prefix = "forward_layer/cell/"});
+  // The forward direction draws its masks by number 0 and the seven numbers after kFirstFurtherMask. No mask of the
+  // backward one may have a number of these, or both directions would drop the same elements.
   const RecurrentOutputs backward = recurrent_outputs(builder, settings_, backward_inputs,
                                                       {.prefix = "backward_layer/cell/",
                                                        .is_reversed = true,

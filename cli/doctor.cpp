@@ -238,6 +238,7 @@ std::string describe_hosts(const recovery::HostsReport& report) {
     table.write(out);
     out << "\n";
   }
+  // Problems follow the table, whose columns have no room for sentences.
   for (const recovery::HostCheck& check : report.checks) {
     if (check.problem.empty()) continue;
     out << "error: host " << check.host << ": " << check.what << ": " << printable(check.problem) << "\n    "
@@ -258,6 +259,7 @@ std::string hosts_as_json(const recovery::HostsReport& report) {
   }
   const Json body = {
       {"host", report.host}, {"checks", checks}, {"sentence", report.sentence}, {"is_well", report.is_well}};
+  // Paths of other hosts may not be UTF-8, as in machine_as_json().
   return body.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -312,6 +314,7 @@ int check_hosts(const DoctorOptions& options, const std::vector<std::string>& pr
   recovery::HostsCheckOptions check = options.check;
   check.command = program;
   check.arithmetic = describe_cpu_arithmetic();
+  // Flushed at once, since the check may wait for other hosts.
   check.on_news = [&console](const std::string& news) {
     console.problems << "holdfast: " << printable(news) << "\n" << std::flush;
   };

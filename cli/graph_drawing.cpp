@@ -63,6 +63,7 @@ class GraphDrawing {
       const bool is_pair =
           source.is_array() && source.size() == 2 && source[0].is_number_integer() && source[1].is_number_integer();
       if (!is_pair) continue;
+      // [-1, i] is input i of the model, as in docs/format.md.
       const bool is_input = source[0] == -1;
       const GraphJson& place = is_input ? source[1] : source[0];
       // dot would invent a box for a number that no list has.

@@ -145,6 +145,7 @@ LayerRow pooling(const KindName& name) {
           .has_data_format = true};
 }
 
+// One kind of Holdfast serves all ranks, and Keras has a class for each.
 LayerRow global_pooling(std::string_view kind, const KindName& keras) {
   return {.kind = kind,
           .keras = keras.kind,

@@ -81,6 +81,7 @@ std::string find_program(const std::string& name) {
   const std::string path = variable("PATH").value_or(kUsualPath);
   std::istringstream folders(path);
   for (std::string folder; std::getline(folders, folder, ':');) {
+    // An empty entry of PATH is the current folder, as POSIX has it.
     const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
     if (is_program(candidate)) return candidate;
   }
@@ -202,6 +203,7 @@ std::string digest_of_program(const std::string& path) {
 std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,
                                                                               int hosts, std::string run_directory) {
   return [devices = std::move(devices), hosts, directory = std::move(run_directory)](const NewProcess& process) {
+    // Hosts take turns in device slots (watchdog_options.h), so this is the number of the slot on its host.
     const auto local = static_cast<std::size_t>(process.device_slot / hosts);
     return std::vector<std::string>{fmt::format("RANK={}", process.rank), fmt::format("LOCAL_RANK={}", local),
                                     fmt::format("WORLD_SIZE={}", process.replicas),

@@ -77,6 +77,7 @@ FrameHeader to_header(const FrameOrigin& origin, const Frame& frame) {
 
 Frame from_header(const FrameHeader& header, const FrameOrigin& expected) {
   if (!is_frame(header)) throw FrameError(FrameFault::garbage, "it is not a message of Holdfast");
+  // The generation comes first: a frame of another one may well have another lane and call too.
   const auto generation = get<std::uint64_t>(header, kGenerationAt);
   if (generation != expected.generation) {
     throw FrameError(FrameFault::other_generation, fmt::format("it belongs to generation {}, and this is generation {}",

@@ -90,6 +90,7 @@ static const Value& only_image(std::span<const Value> inputs) {
   return input;
 }
 
+// Four numbers in one list, in the order of the struct's members.
 static void write_margins(ConfigWriter& config, std::string_view key, const Margins2D& margins) {
   config.integers(key, {margins.top, margins.bottom, margins.left, margins.right});
 }

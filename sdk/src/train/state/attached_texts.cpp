@@ -108,8 +108,7 @@ std::string attached_text(const std::string& path, const std::string& name) {
 }
 
 std::vector<std::string> attached_list(const std::string& path, const std::string& name) {
-  // The program chose the text, and a parser that calls itself must not overflow the stack for one that is nested
-  // deeply.
+  // The JSON library copies by recursion, so a text that is nested too deeply is not parsed.
   const std::string text = attached_text(path, name);
   const nlohmann::json list = is_deep_json(text) ? nlohmann::json() : nlohmann::json::parse(text, nullptr, false);
   if (list.is_array() && std::ranges::all_of(list, [](const auto& each) { return each.is_string(); })) return list;

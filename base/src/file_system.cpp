@@ -91,7 +91,7 @@ class PosixFile : public File {
 
   std::uint64_t size_bytes() override {
     struct stat status {};
-    if (::fstat(descriptor_.value(), &status) != 0) fail(errno, "cannot look up the size of " + path_);
+    if (::fstat(descriptor_.value(), &status) != 0) fail(errno, fmt::format("cannot look up the size of {}", path_));
     return static_cast<std::uint64_t>(status.st_size);
   }
 
@@ -168,7 +168,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   std::unique_ptr<File> open_for_reading(const std::string& path) override {
-    FileDescriptor descriptor = open_regular_file(path, O_RDONLY, "open " + path, calls_);
+    FileDescriptor descriptor = open_regular_file(path, O_RDONLY, fmt::format("open {}", path), calls_);
     return std::make_unique<PosixFile>(calls_, std::move(descriptor), path);
   }
 
@@ -181,7 +181,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   void remove(const std::string& path) override {
-    if (calls_.unlink(path.c_str()) != 0) fail(errno, "cannot remove " + path);
+    if (calls_.unlink(path.c_str()) != 0) fail(errno, fmt::format("cannot remove {}", path));
   }
 
   void sync_folder(const std::string& path) override {
@@ -193,7 +193,7 @@ class PosixFileSystem : public FileSystem {
 
   std::vector<std::string> list(const std::string& path) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
-    if (folder == nullptr) fail(errno, "cannot list folder " + path);
+    if (folder == nullptr) fail(errno, fmt::format("cannot list folder {}", path));
     // readdir() reports an error only through errno.
     std::vector<std::string> names;
     errno = 0;
@@ -202,7 +202,7 @@ class PosixFileSystem : public FileSystem {
       if (name != "." && name != "..") names.push_back(name);
       errno = 0;
     }
-    if (errno != 0) fail(errno, "cannot list folder " + path);
+    if (errno != 0) fail(errno, fmt::format("cannot list folder {}", path));
     // The order of readdir() differs between file systems; callers get the same one everywhere.
     std::sort(names.begin(), names.end());
     return names;
@@ -213,7 +213,7 @@ class PosixFileSystem : public FileSystem {
     if (::stat(path.c_str(), &status) == 0) return true;
     // Any other failure is not a "no": taken for one, missing rights could make a caller start
     // over.
-    if (errno != ENOENT && errno != ENOTDIR) fail(errno, "cannot look up " + path);
+    if (errno != ENOENT && errno != ENOTDIR) fail(errno, fmt::format("cannot look up {}", path));
     return false;
   }
 
@@ -225,11 +225,13 @@ class PosixFileSystem : public FileSystem {
     for (; !missing.empty(); missing.pop_back()) {
       const std::string& folder = missing.back();
       // EEXIST: another process was faster, but may not have synced yet.
-      if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(errno, "cannot create folder " + folder);
+      if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+        fail(errno, fmt::format("cannot create folder {}", folder));
+      }
       sync_folder(parent_folder(folder));
     }
     // exists() and EEXIST also hold for a file of that name.
-    if (!std::filesystem::is_directory(path)) fail(ENOTDIR, "cannot create folder " + path);
+    if (!std::filesystem::is_directory(path)) fail(ENOTDIR, fmt::format("cannot create folder {}", path));
   }
 
  private:

@@ -33,7 +33,7 @@ Error cannot_open(const std::string& path, int flags, const std::string& purpose
   }
   // open(2) fails so for sockets, and for devices without a driver.
   if (error_number == ENXIO || error_number == ENODEV) return not_regular(purpose, "a socket or a device");
-  return file_error(error_number, "cannot " + purpose);
+  return file_error(error_number, fmt::format("cannot {}", purpose));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ FileDescriptor open_regular_file(const std::string& path, int flags, const std::
   if (!file.is_open()) throw cannot_open(path, flags, purpose, errno);
   // The open file is checked, not its path: another file cannot take its place in between.
   struct stat status {};
-  if (::fstat(file.value(), &status) != 0) throw file_error(errno, "cannot " + purpose);
+  if (::fstat(file.value(), &status) != 0) throw file_error(errno, fmt::format("cannot {}", purpose));
   if (!S_ISREG(status.st_mode)) throw not_regular(purpose, kind_of(status.st_mode));
   return file;
 }

@@ -42,7 +42,7 @@ void add_if_there(const std::string& path, std::vector<std::string>& paths) {
 
 std::string reason_of_the_loader(const std::string& path) {
   const char* const reason = ::dlerror();
-  return reason == nullptr ? path + " cannot be loaded, and the loader gives no reason" : reason;
+  return reason == nullptr ? fmt::format("{} cannot be loaded, and the loader gives no reason", path) : reason;
 }
 
 }  // namespace

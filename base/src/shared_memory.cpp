@@ -108,7 +108,9 @@ FileDescriptor SharedMemory::read_only_descriptor() const {
   // write.
   const std::string path = fmt::format("/proc/self/fd/{}", descriptor_.value());
   FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.is_open()) throw system_error(errno, "cannot open shared memory for reading through " + path);
+  if (!descriptor.is_open()) {
+    throw system_error(errno, fmt::format("cannot open shared memory for reading through {}", path));
+  }
   return descriptor;
 }
 

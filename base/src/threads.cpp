@@ -47,7 +47,7 @@ std::string limits_here() {
 
 // EAGAIN does not say which limit was met, so the error lists all that apply here.
 Error start_error(int error_number, const std::string& what) {
-  const Error error = system_error(error_number, "cannot start " + what);
+  const Error error = system_error(error_number, fmt::format("cannot start {}", what));
   if (error_number != EAGAIN) return error;
   return Error(error.code(),
                fmt::format("{}; a limit on processes and threads (ulimit -u, pids.max of the control group) or on "

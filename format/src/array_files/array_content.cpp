@@ -29,7 +29,7 @@ namespace {
 
 void check_array(const std::string& path, const ArrayView& array) {
   if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
-  const std::string label = "array " + quoted_text(array.name);
+  const std::string label = fmt::format("array {}", quoted_text(array.name));
   if (!is_valid_name(array.name)) {
     refuse(path,
            fmt::format("{} has no valid name; use 1 to {} bytes, in up to {} parts separated by '/'; no part may be "

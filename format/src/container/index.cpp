@@ -83,7 +83,9 @@ class Decoder {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& problem) const { fail_not_allowed(path_, "its index " + problem); }
+  [[noreturn]] void fail(const std::string& problem) const {
+    fail_not_allowed(path_, fmt::format("its index {}", problem));
+  }
 
   void require(bool condition, const std::string& problem) const {
     if (!condition) fail(problem);
@@ -114,7 +116,8 @@ class Decoder {
   void read_pieces(IndexedArray& array) {
     const std::string& name = array.info.name;
     std::uint64_t bytes = 0;
-    require(multiply_shape(array.info.shape, size_bytes(array.info.dtype), bytes), name + " exceeds 64 bits");
+    require(multiply_shape(array.info.shape, size_bytes(array.info.dtype), bytes),
+            fmt::format("{} exceeds 64 bits", name));
     // One content has one form: the writer never compresses small arrays.
     require(array.info.storage == Storage::contiguous || bytes > kMaxUncompressedBytes,
             fmt::format("compresses {}, which is too small for that", name));

@@ -141,7 +141,7 @@ class ViewWriter {
       const std::string group = name.substr(0, slash);
       if (!groups_.insert(group).second) continue;
       check_.opened(H5Gcreate2(file_, group.c_str(), link_list_, untimed_list(check_, H5P_GROUP_CREATE), H5P_DEFAULT),
-                    H5Gclose, "cannot create group " + group);
+                    H5Gclose, fmt::format("cannot create group {}", group));
     }
   }
 
@@ -149,12 +149,12 @@ class ViewWriter {
     const std::vector<hsize_t> extents(info.shape.begin(), info.shape.end());
     const hid_t id = extents.empty() ? H5Screate(H5S_SCALAR)
                                      : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
-    return check_.opened(id, H5Sclose, "no space for array " + info.name);
+    return check_.opened(id, H5Sclose, fmt::format("no space for array {}", info.name));
   }
 
   Handle create_dataset(const std::string& name, hid_t type, hid_t space, hid_t creation) const {
     return check_.opened(H5Dcreate2(file_, name.c_str(), type, space, link_list_, creation, H5P_DEFAULT), H5Dclose,
-                         "cannot create dataset " + name);
+                         fmt::format("cannot create dataset {}", name));
   }
 
   // Without this check, a change in how HDF5 allocates could describe data that is elsewhere.
@@ -197,7 +197,7 @@ class ViewWriter {
       const std::uint32_t bytes = array.pieces[i].stored_bytes;
       image_.expect_data(offset, bytes);
       check_.succeeded(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, position.data(), bytes, &kNothing),
-                       "cannot list the chunks of array " + array.info.name);
+                       fmt::format("cannot list the chunks of array {}", array.info.name));
       require_announced_was_taken(array.info.name);
       offset = aligned(offset + bytes);
     }

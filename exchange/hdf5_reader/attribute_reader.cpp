@@ -56,19 +56,20 @@ std::vector<std::string> AttributeReader::list(hid_t object, const std::string& 
 Hdf5Attribute AttributeReader::read(hid_t object, const std::string& name, const std::string& owner) const {
   const std::string label = fmt::format("attribute \"{}\" of {}", name, owner);
   const Handle attribute =
-      check_.opened(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, label + " cannot be opened");
-  const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "cannot read the type of " + label);
-  const Handle space = check_.opened(H5Aget_space(attribute), H5Sclose, "cannot read the dataspace of " + label);
+      check_.opened(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, fmt::format("{} cannot be opened", label));
+  const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, fmt::format("cannot read the type of {}", label));
+  const Handle space =
+      check_.opened(H5Aget_space(attribute), H5Sclose, fmt::format("cannot read the dataspace of {}", label));
   // The type is read from the attribute itself, since a file may say anything.
   const bool is_string = H5Tget_class(type) == H5T_STRING;
   return {name, is_string ? read_strings(attribute, type, space, label) : read_numbers(attribute, type, space, label)};
 }
 
 std::vector<std::uint64_t> read_shape(const format::Checker& check, hid_t space, const std::string& label) {
-  const std::string problem = "cannot read the shape of " + label;
+  const std::string problem = fmt::format("cannot read the shape of {}", label);
   // A null dataspace has no extents; callers ask for it first.
   const int axes = check.succeeded(H5Sget_simple_extent_ndims(space), problem);
-  check.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
+  check.require(axes <= static_cast<int>(kMaxAxes), fmt::format("{} has too many axes", label));
   std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
   check.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), problem);
   return {extents.begin(), extents.end()};
@@ -79,9 +80,9 @@ std::vector<std::byte> AttributeReader::read_elements(hid_t attribute, hid_t typ
                                                       const std::string& label) const {
   std::uint64_t bytes = 0;
   const bool is_possible = multiply_shape(shape, H5Tget_size(type), bytes) && bytes <= file_bytes_;
-  check_.require(is_possible, label + " declares more bytes than the file has");
+  check_.require(is_possible, fmt::format("{} declares more bytes than the file has", label));
   std::vector<std::byte> elements(bytes);
-  if (bytes > 0) check_.succeeded(H5Aread(attribute, type, elements.data()), label + " cannot be read");
+  if (bytes > 0) check_.succeeded(H5Aread(attribute, type, elements.data()), fmt::format("{} cannot be read", label));
   return elements;
 }
 
@@ -96,7 +97,7 @@ AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type
   array.bytes = read_elements(attribute, type, array.shape, label);
   if (element->is_big_endian) format::swap_bytes(array.bytes, size_bytes(element->dtype));
   check_.require(element->dtype != DType::boolean || format::holds_booleans(array.bytes),
-                 label + " has boolean elements other than 0 and 1");
+                 fmt::format("{} has boolean elements other than 0 and 1", label));
   return array;
 }
 
@@ -106,7 +107,7 @@ AttributeReader::Value AttributeReader::read_strings(hid_t attribute, hid_t type
   // As h5py's Empty: there is a type, but no value.
   if (kind == H5S_NULL) return std::string();
   const Shape shape = read_shape(check_, space, label);
-  check_.require(shape.size() <= 1, label + " is an array of strings with several axes");
+  check_.require(shape.size() <= 1, fmt::format("{} is an array of strings with several axes", label));
   const Handle memory_type = string_memory_type(check_, type, label);
   std::vector<std::byte> elements = read_elements(attribute, memory_type, shape, label);
   std::vector<std::string> texts = take_strings(check_, memory_type, space, elements, label);

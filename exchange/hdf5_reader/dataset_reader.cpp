@@ -49,19 +49,20 @@ std::uint64_t count_chunks(const ChunkedStorage& storage) {
 
 // Storage is checked before the shape: HDF5 opens other files when asked for the shape of a virtual dataset.
 DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) const {
-  const Handle creation =
-      check_.opened(H5Dget_create_plist(dataset), H5Pclose, "cannot read the creation properties of " + label);
+  const Handle creation = check_.opened(H5Dget_create_plist(dataset), H5Pclose,
+                                        fmt::format("cannot read the creation properties of {}", label));
   check_.require(H5Pget_external_count(creation) == 0, label + format::kStoredOutside);
   const H5D_layout_t layout = H5Pget_layout(creation);
   check_.require(layout != H5D_VIRTUAL, label + format::kVirtual);
   check_.require(layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED,
-                 label + " has an unknown layout");
+                 fmt::format("{} has an unknown layout", label));
   DatasetInfo info;
   describe_type(dataset, label, info);
   info.shape = read_shape(dataset, label);
   check_.require(!info.is_text || info.shape.empty(),
-                 label + " is an array of strings, and only single strings are supported");
-  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes), label + " is too large for a 64-bit size");
+                 fmt::format("{} is an array of strings, and only single strings are supported", label));
+  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes),
+                 fmt::format("{} is too large for a 64-bit size", label));
   info.stored_bytes = H5Dget_storage_size(dataset);
   if (layout == H5D_CHUNKED) info.chunked = describe_chunks(creation, dataset, info, label);
   check_sizes(info, label);
@@ -69,7 +70,7 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
 }
 
 void DatasetReader::describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const {
-  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "cannot read the type of " + label);
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, fmt::format("cannot read the type of {}", label));
   // HDF5 stores texts of variable length elsewhere, and here only where they are.
   info.element_bytes = H5Tis_variable_str(type) > 0 ? kReferenceBytes : H5Tget_size(type);
   info.is_text = H5Tget_class(type) == H5T_STRING;
@@ -92,9 +93,10 @@ bool DatasetReader::is_keras_bfloat16(hid_t dataset, hid_t type, const std::stri
 }
 
 std::vector<std::uint64_t> DatasetReader::read_shape(hid_t dataset, const std::string& label) const {
-  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "cannot read the dataspace of " + label);
+  const Handle space =
+      check_.opened(H5Dget_space(dataset), H5Sclose, fmt::format("cannot read the dataspace of {}", label));
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
-  check_.require(kind == H5S_SCALAR || kind == H5S_SIMPLE, label + " has no shape");
+  check_.require(kind == H5S_SCALAR || kind == H5S_SIMPLE, fmt::format("{} has no shape", label));
   return hdf5_reader::read_shape(check_, space, label);
 }
 
@@ -110,27 +112,27 @@ ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, con
   const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
   const bool is_possible = !chunk.empty() && axes == static_cast<int>(chunk.size()) &&
                            std::find(chunk.begin(), chunk.end(), 0U) == chunk.end();
-  check_.require(is_possible, label + " has an invalid chunk shape");
+  check_.require(is_possible, fmt::format("{} has an invalid chunk shape", label));
   storage.chunk_shape.assign(chunk.begin(), chunk.end());
   check_.require(multiply_shape(storage.chunk_shape, storage.element_bytes, storage.chunk_bytes),
-                 label + " has an invalid chunk shape");
+                 fmt::format("{} has an invalid chunk shape", label));
   storage.filters = read_filters(creation, storage.element_bytes, label);
 
-  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "cannot read the type of " + label);
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, fmt::format("cannot read the type of {}", label));
   // Where the file defines no fill value, zeros stand for it.
   storage.fill_value.resize(storage.element_bytes);
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
-  check_.succeeded(H5Pfill_value_defined(creation, &kind), "cannot read the fill value of " + label);
+  check_.succeeded(H5Pfill_value_defined(creation, &kind), fmt::format("cannot read the fill value of {}", label));
   if (kind != H5D_FILL_VALUE_UNDEFINED) {
     check_.succeeded(H5Pget_fill_value(creation, type, storage.fill_value.data()),
-                     "cannot read the fill value of " + label);
+                     fmt::format("cannot read the fill value of {}", label));
   }
   return storage;
 }
 
 std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t element_bytes,
                                                     const std::string& label) const {
-  const int count = check_.succeeded(H5Pget_nfilters(creation), "cannot read the filters of " + label);
+  const int count = check_.succeeded(H5Pget_nfilters(creation), fmt::format("cannot read the filters of {}", label));
   std::vector<FilterStep> steps;
   for (int i = 0; i < count; ++i) {
     unsigned flags = 0;
@@ -144,7 +146,7 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
     return step.filter == Filter::deflate || step.filter == Filter::zstd;
   });
   // With two compressing filters, the size between them would be unknown (see size_before in filters.cpp).
-  check_.require(compressing <= 1, label + " is compressed twice");
+  check_.require(compressing <= 1, fmt::format("{} is compressed twice", label));
   return steps;
 }
 
@@ -199,7 +201,7 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
     }
     if (info.type.is_big_endian) format::swap_bytes(elements, size_bytes(info.type.dtype));
     check_.require(info.type.dtype != DType::boolean || format::holds_booleans(elements),
-                   label + " has boolean elements other than 0 and 1");
+                   fmt::format("{} has boolean elements other than 0 and 1", label));
     encoder.add_elements(elements);
     row += count;
   }
@@ -207,7 +209,7 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
 }
 
 std::string DatasetReader::read_text(hid_t dataset, const std::string& label) const {
-  const std::string problem = label + " cannot be read";
+  const std::string problem = fmt::format("{} cannot be read", label);
   const Handle stored_type = check_.opened(H5Dget_type(dataset), H5Tclose, problem);
   const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, problem);
   const Handle type = string_memory_type(check_, stored_type, label);
@@ -218,7 +220,8 @@ std::string DatasetReader::read_text(hid_t dataset, const std::string& label) co
 
 // HDF5 may report a chunk as absent if it cannot find it in a damaged index.
 void DatasetReader::check_all_were_read(hid_t dataset, std::uint64_t chunks, const std::string& label) const {
-  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "cannot read the dataspace of " + label);
+  const Handle space =
+      check_.opened(H5Dget_space(dataset), H5Sclose, fmt::format("cannot read the dataspace of {}", label));
   hsize_t stored = 0;
   check_.succeeded(H5Dget_num_chunks(dataset, space, &stored),
                    fmt::format("the chunks of {} cannot be counted", label));
@@ -228,7 +231,7 @@ void DatasetReader::check_all_were_read(hid_t dataset, std::uint64_t chunks, con
 
 void DatasetReader::read_plain_rows(hid_t dataset, const DatasetInfo& info, std::uint64_t row, std::uint64_t rows,
                                     std::span<std::byte> out, const std::string& label) const {
-  const std::string problem = label + " cannot be read";
+  const std::string problem = fmt::format("{} cannot be read", label);
   const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, problem);
   if (info.shape.empty()) {
     check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()), problem);

@@ -3,6 +3,8 @@
 
 #include "strings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -49,7 +51,7 @@ std::vector<std::string> take_variable_strings(hid_t type, hid_t space, std::spa
 Handle string_memory_type(const Checker& check, hid_t stored, const std::string& label) {
   if (H5Tis_variable_str(stored) <= 0) {
     // The loop that copies fixed strings steps by this size.
-    check.require(H5Tget_size(stored) > 0, label + " has strings of size 0");
+    check.require(H5Tget_size(stored) > 0, fmt::format("{} has strings of size 0", label));
     return check.opened(H5Tcopy(stored), H5Tclose, "cannot create a string type");
   }
   Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "cannot create a string type");
@@ -63,7 +65,7 @@ std::vector<std::string> take_strings(const Checker& check, hid_t type, hid_t sp
   std::vector<std::string> texts =
       H5Tis_variable_str(type) > 0 ? take_variable_strings(type, space, elements) : copy_fixed_strings(type, elements);
   for (const std::string& text : texts) {
-    check.require(is_utf8(text), label + " is not UTF-8 text without NUL");
+    check.require(is_utf8(text), fmt::format("{} is not UTF-8 text without NUL", label));
   }
   return texts;
 }

@@ -127,9 +127,10 @@ class Parser {
   Handle open_object(const std::string& path, H5I_type_t kind) const {
     const std::string from_root = "/" + path;
     // The kind is compared again: a damaged file may answer differently the second time.
-    Handle object =
-        check_.opened(H5Oopen(file_, from_root.c_str(), H5P_DEFAULT), H5Oclose, label_of(path) + " cannot be opened");
-    check_.require(H5Iget_type(object) == kind, label_of(path) + " is of another kind than its listing says");
+    Handle object = check_.opened(H5Oopen(file_, from_root.c_str(), H5P_DEFAULT), H5Oclose,
+                                  fmt::format("{} cannot be opened", label_of(path)));
+    check_.require(H5Iget_type(object) == kind,
+                   fmt::format("{} is of another kind than its listing says", label_of(path)));
     return object;
   }
 
@@ -169,7 +170,7 @@ class Parser {
     const H5O_info_t info = object_info(path);
     note_object(info, path);
     check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET,
-                   label_of(path) + " is a named type, which holds no data");
+                   fmt::format("{} is a named type, which holds no data", label_of(path)));
     return info.type;
   }
 
@@ -188,7 +189,7 @@ class Parser {
     const std::string from_root = "/" + path;
     H5O_info_t info{};
     check_.succeeded(H5Oget_info_by_name2(file_, from_root.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT),
-                     label_of(path) + " cannot be inspected");
+                     fmt::format("{} cannot be inspected", label_of(path)));
     return info;
   }
 
@@ -230,7 +231,7 @@ class Parser {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
-    check_.require(!info.is_text, label + " is of another kind than its listing says");
+    check_.require(!info.is_text, fmt::format("{} is of another kind than its listing says", label));
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, path);
     // The attribute says that the elements are bfloat16, which the element type already says.
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
@@ -242,7 +243,7 @@ class Parser {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     check_.require(dataset_reader_.describe(dataset, label).is_text,
-                   label + " is of another kind than its listing says");
+                   fmt::format("{} is of another kind than its listing says", label));
     std::string text;
     if (!can(path, [&] { text = dataset_reader_.read_text(dataset, label); })) return;
     note_head_bytes(text.size());

@@ -31,8 +31,10 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names;
   for (const ArrayView& array : arrays) {
     if (!is_utf8(array.name)) refuse_to_write(path, "the name of an array is not UTF-8 text; rename the array");
-    const std::string label = "array " + quoted_text(array.name);
-    if (!names.insert(array.name).second) refuse_to_write(path, label + " occurs twice; rename one of the two");
+    const std::string label = fmt::format("array {}", quoted_text(array.name));
+    if (!names.insert(array.name).second) {
+      refuse_to_write(path, fmt::format("{} occurs twice; rename one of the two", label));
+    }
     // A writer would otherwise read past the end of the elements, or leave some out.
     std::uint64_t bytes = 0;
     if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
@@ -40,7 +42,7 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
                                         array.bytes.size(), bytes_for_shape(array.shape, size_bytes(array.dtype))));
     }
     if (array.dtype == DType::boolean && !holds_booleans(array.bytes)) {
-      refuse_to_write(path, label + " is boolean but holds bytes other than 0 and 1; use only these");
+      refuse_to_write(path, fmt::format("{} is boolean but holds bytes other than 0 and 1; use only these", label));
     }
   }
 }

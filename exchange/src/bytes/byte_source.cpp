@@ -32,6 +32,11 @@ void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t m
                           most, kAllowMoreMemory));
 }
 
+void report_out_of_memory(const std::string& path) {
+  throw Error(ErrorCode::out_of_memory,
+              fmt::format("not enough memory to load {}; free some memory and try again", path));
+}
+
 namespace {
 
 [[noreturn]] void report_end(const ByteSource& source, std::uint64_t offset, std::size_t bytes) {

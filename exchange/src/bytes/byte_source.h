@@ -33,13 +33,16 @@ inline constexpr const char* kAllowMoreMemory =
 // Throws Error{out_of_memory} for a file that needs `bytes` in memory at once where `most` are allowed.
 [[noreturn]] void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most);
 
+// Throws Error{out_of_memory} for a file that the process cannot allocate memory for.
+[[noreturn]] void report_out_of_memory(const std::string& path);
+
 // Turns std::bad_alloc into an Error that names the file.
 template <typename Action>
 auto within_memory(const std::string& path, Action action) {
   try {
     return action();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "not enough memory to load " + path + "; free some memory and try again");
+    report_out_of_memory(path);
   }
 }
 

@@ -360,10 +360,12 @@ bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
 }
 
 [[noreturn]] void refuse_pickle(const std::string& path) {
-  throw Error(ErrorCode::unsupported,
-              path +
-                  " holds pickled Python objects (as torch.save writes them), which can run code and are never loaded; "
-                  "save the weights with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")");
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format(
+          "{} holds pickled Python objects (as torch.save writes them), which can run code and are never loaded; save "
+          "the weights with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")",
+          path));
 }
 
 FileKind kind_of_archive(FileSource& source) {

@@ -63,7 +63,8 @@ void check_keras_name(const std::string& path, ConvertTarget target) {
 void check_output(FileSystem& files, const std::string& path, ConvertTarget target, bool replaces_output) {
   check_keras_name(path, target);
   if (replaces_output || !files.exists(path)) return;
-  throw Error(ErrorCode::invalid_argument, path + " exists; choose another name, or allow replacing it (--force)");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} exists; choose another name, or allow replacing it (--force)", path));
 }
 
 // Every run has an iteration and a rate, so they do not show that there is an optimizer's state.
@@ -150,7 +151,7 @@ class ByName {
       if (has_all || wanted.name.starts_with(kModelPrefix)) result.arrays.push_back(take(wanted));
     }
     for (const auto& [name, array] : unused_) {
-      if (name.starts_with(kModelPrefix)) refuse_names("the savepoint has no array " + quoted_text(name));
+      if (name.starts_with(kModelPrefix)) refuse_names(fmt::format("the savepoint has no array {}", quoted_text(name)));
     }
     return result;
   }
@@ -190,7 +191,7 @@ class Converter {
       // A sentence that names a file already is complete.
       if (sentence.find(input_) != std::string::npos || sentence.find(output_) != std::string::npos) throw;
       // The sentence comes from code that knows arrays but no files, so the files are added here.
-      const std::string like = options_.like.empty() ? "" : " like " + options_.like;
+      const std::string like = options_.like.empty() ? "" : fmt::format(" like {}", options_.like);
       throw Error(error.code(), fmt::format("cannot convert {} to {}{}: {}", input_, output_, like, sentence));
     }
   }
@@ -201,7 +202,7 @@ class Converter {
     ArraySet set = read();
     if (options_.takes_averages) take_averages(set);
     if (!options_.like.empty()) set = as_savepoint(set);
-    report("writing " + output_, 0, 1);
+    report(fmt::format("writing {}", output_), 0, 1);
     write(std::move(set));
     return std::move(result_);
   }
@@ -214,14 +215,16 @@ class Converter {
   ArraySet read() {
     const AnyFile file = AnyFile::open(files_, input_);
     result_.from = file.kind();
-    return file.read_all([this](std::uint64_t done, std::uint64_t total) { report("reading " + input_, done, total); });
+    return file.read_all(
+        [this](std::uint64_t done, std::uint64_t total) { report(fmt::format("reading {}", input_), done, total); });
   }
 
   ArraySet as_savepoint(const ArraySet& set) {
     // The optimizer's state may be new for two reasons, and the note must name the right one.
     const ArraySet like = read_any(files_, options_.like);
     if (kind_of(like) != kSavepoint) {
-      throw Error(ErrorCode::invalid_argument, options_.like + " is not a savepoint; give one that a run wrote");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} is not a savepoint; give one that a run wrote", options_.like));
     }
     ArraySet savepoint = to_savepoint(set, like);
     if (has_optimizer_values(savepoint)) return savepoint;
@@ -246,7 +249,7 @@ class Converter {
     if (result_.to == ConvertTarget::safetensors) return write_safetensors(files_, output_, set.metadata, arrays);
     if (result_.to == ConvertTarget::npz) return write_as_npz(set, arrays);
     const auto progress = [this](std::uint64_t done, std::uint64_t total) {
-      report("writing " + output_, done, total);
+      report(fmt::format("writing {}", output_), done, total);
     };
     write_array_file(files_, output_, set.metadata, arrays,
                      {.compression = options_.compression, .zstd_level = options_.zstd_level, .progress = progress});

@@ -205,7 +205,7 @@ class Check {
     if (!declared.elements || !declared.element_bytes || !needs_all_) return;
     std::uint64_t bytes = 0;
     const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
-    require(is_countable, label_of(path) + " is too large for a 64-bit size");
+    require(is_countable, fmt::format("{} is too large for a 64-bit size", label_of(path)));
     require(may_declare(bytes, file_.size()),
             fmt::format("{} declares {} bytes, but the file has only {}", label_of(path), bytes, file_.size()));
   }
@@ -218,7 +218,7 @@ class Check {
 
   void check_old_header(const std::string& path, std::uint64_t address, Declared& declared) {
     Cursor head = head_at(address, 16);
-    require(head.integer(1) == 1, label_of(path) + " has an object header of an unsupported version");
+    require(head.integer(1) == 1, fmt::format("{} has an object header of an unsupported version", label_of(path)));
     head.bytes(7);
     std::vector<Block> blocks{{address + 16, head.integer(4)}};
     while (!blocks.empty()) {
@@ -242,7 +242,7 @@ class Check {
     const std::uint64_t available = std::min(room_at(address), kMaxHeadBytes);
     Cursor head = head_at(address, available);
     head.bytes(4);
-    require(head.integer(1) == 2, label_of(path) + " has an object header of an unsupported version");
+    require(head.integer(1) == 2, fmt::format("{} has an object header of an unsupported version", label_of(path)));
     const std::uint64_t flags = head.integer(1);
     if ((flags & 0x20U) != 0) head.bytes(16);  // times
     if ((flags & 0x10U) != 0) head.bytes(4);   // limits of attribute storage
@@ -255,7 +255,7 @@ class Check {
       Cursor cursor = body_at(block.address, block.bytes);
       if (!is_first) {
         require(cursor.has_signature("OCHK") && cursor.left() >= kChecksumBytes,
-                label_of(path) + " has an incomplete object header");
+                fmt::format("{} has an incomplete object header", label_of(path)));
         cursor = Cursor(cursor.bytes(cursor.left() - kChecksumBytes));
       }
       check_new_messages(path, cursor, (flags & 4U) != 0, declared, blocks);
@@ -314,11 +314,12 @@ class Check {
     const std::uint64_t version = message.integer(1);
     const std::uint64_t axes = message.integer(1);
     message.bytes(version == 1 ? 6 : 2);
-    require((version == 1 || version == 2) && axes <= kMaxAxes, label_of(path) + " has an unsupported shape");
+    require((version == 1 || version == 2) && axes <= kMaxAxes,
+            fmt::format("{} has an unsupported shape", label_of(path)));
     std::vector<std::uint64_t> shape;
     for (std::uint64_t axis = 0; axis < axes; ++axis) shape.push_back(message.integer(8));
     std::uint64_t elements = 0;
-    require(multiply_shape(shape, 1, elements), label_of(path) + " is too large for a 64-bit size");
+    require(multiply_shape(shape, 1, elements), fmt::format("{} is too large for a 64-bit size", label_of(path)));
     declared.elements = elements;
   }
 
@@ -333,7 +334,8 @@ class Check {
     constexpr std::uint64_t kFirstNamed = 256;  // in version 2, filters below this number have no name
     const std::uint64_t version = message.integer(1);
     const std::uint64_t count = message.integer(1);
-    require(version == 1 || version == 2, label_of(path) + " has a filter list of an unsupported version");
+    require(version == 1 || version == 2,
+            fmt::format("{} has a filter list of an unsupported version", label_of(path)));
     if (version == 1) message.bytes(6);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t number = message.integer(2);
@@ -361,7 +363,7 @@ class Check {
   void check_symbols(const std::string& group, std::uint64_t tree, std::uint64_t heap) {
     visit(heap);
     Cursor head = head_at(heap, 32);
-    require(head.has_signature("HEAP"), label_of(group) + " has no heap of names");
+    require(head.has_signature("HEAP"), fmt::format("{} has no heap of names", label_of(group)));
     head.bytes(4);
     const std::uint64_t names_bytes = head.integer(8);
     head.bytes(8);
@@ -383,7 +385,8 @@ class Check {
 
   void check_tree_node(const std::string& group, std::uint64_t node, std::vector<std::uint64_t>& nodes) {
     Cursor head = head_at(node, 24);
-    require(head.has_signature("TREE") && head.integer(1) == 0, label_of(group) + " has no index of its links");
+    require(head.has_signature("TREE") && head.integer(1) == 0,
+            fmt::format("{} has no index of its links", label_of(group)));
     head.bytes(1);
     const std::uint64_t entries = head.integer(2);
     Cursor cursor = body_at(node + 24, entries * 16);
@@ -411,7 +414,7 @@ class Check {
 
   std::string symbol_name(const std::string& group, std::uint64_t names, std::uint64_t names_bytes,
                           std::uint64_t offset) {
-    require(offset < names_bytes, label_of(group) + " has a link without a name");
+    require(offset < names_bytes, fmt::format("{} has a link without a name", label_of(group)));
     // A name ends with NUL. One that is too long is cut here and then refused for its length.
     const std::uint64_t room = std::min<std::uint64_t>(names_bytes - offset, kMaxTreePathBytes + 1);
     const std::span<const std::byte> bytes = file_.subspan(base_ + names + offset, room);

@@ -108,7 +108,7 @@ ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeL
   memory_ = allocate(file->size_bytes(), path, limits);
   if (file->read_at(0, memory_.writable()) < memory_.size_bytes()) {
     throw Error(ErrorCode::invalid_file,
-                path + " became shorter while it was read; try again when no program writes to it");
+                fmt::format("{} became shorter while it was read; try again when no program writes to it", path));
   }
   with_label([&] { check_foreign_hdf5(memory_.readable(), limits_, demand_); });
 }

@@ -140,7 +140,7 @@ void ReaderProcess::start(const std::string& program, std::vector<std::string> a
   const int result =
       ::posix_spawn(&pid_, program.c_str(), plan.actions(), plan.attributes(), pointers.data(), environment);
   if (result != 0) {
-    const Error error = system_error(result, "cannot start the reader of HDF5 files " + program);
+    const Error error = system_error(result, fmt::format("cannot start the reader of HDF5 files {}", program));
     throw Error(ErrorCode::unavailable, error.what() + std::string("; install all of Holdfast"));
   }
   // A process descriptor cannot be confused with another process that gets the same number later.

@@ -53,19 +53,19 @@ class Planner {
       // The root may be listed, and has an empty path, which is valid for nothing else.
       const std::string label = describe("group", group.path);
       if (!group.path.empty()) check_path(group.path);
-      check_.require(listed.insert(group.path).second, label + " is listed twice");
+      check_.require(listed.insert(group.path).second, fmt::format("{} is listed twice", label));
       check_attributes(group.attributes, label);
       plan.groups[group.path] = sorted(group.attributes);
     }
     for (const Hdf5Dataset& dataset : tree.datasets) {
       check_dataset(dataset);
       check_.require(plan.datasets.emplace(dataset.array.name, &dataset).second,
-                     describe("dataset", dataset.array.name) + " is listed twice");
+                     fmt::format("{} is listed twice", describe("dataset", dataset.array.name)));
     }
     for (const Hdf5Text& text : tree.texts) {
       check_text(text);
       const bool is_new = !plan.datasets.contains(text.path) && plan.texts.emplace(text.path, &text).second;
-      check_.require(is_new, describe("text", text.path) + " is listed twice");
+      check_.require(is_new, fmt::format("{} is listed twice", describe("text", text.path)));
     }
     add_implied_groups(plan);
     for (const auto& [path, dataset] : plan.datasets) check_is_no_group(plan, "dataset", path);
@@ -93,7 +93,7 @@ class Planner {
   }
 
   void check_is_no_group(const Plan& plan, const std::string& kind, const std::string& path) const {
-    check_.require(!plan.groups.contains(path), describe(kind, path) + " is also a group");
+    check_.require(!plan.groups.contains(path), fmt::format("{} is also a group", describe(kind, path)));
   }
 
   void check_path(const std::string& path) const {
@@ -110,7 +110,7 @@ class Planner {
     check_attributes(dataset.attributes, label);
     // The attribute would decide how a reader takes the two bytes.
     check_.require(array.dtype != DType::bf16 || find_attribute(dataset.attributes, kDTypeAttribute) == nullptr,
-                   label + " has an attribute dtype, which is reserved for bf16");
+                   fmt::format("{} has an attribute dtype, which is reserved for bf16", label));
   }
 
   void check_text(const Hdf5Text& text) const {
@@ -127,20 +127,20 @@ class Planner {
       check_.require(!attribute.name.empty() && attribute.name.size() <= kMaxTreePathBytes && is_utf8(attribute.name),
                      fmt::format("an attribute of {} has no valid name", owner));
       const std::string label = fmt::format("attribute \"{}\" of {}", attribute.name, owner);
-      check_.require(names.insert(attribute.name).second, label + " is listed twice");
+      check_.require(names.insert(attribute.name).second, fmt::format("{} is listed twice", label));
       std::visit([&](const auto& value) { check_value(value, label); }, attribute.value);
     }
   }
 
   void check_value(const std::string& text, const std::string& label) const {
-    check_.require(is_utf8(text), label + " is not UTF-8 text without NUL");
+    check_.require(is_utf8(text), fmt::format("{} is not UTF-8 text without NUL", label));
   }
   void check_value(const std::vector<std::string>& texts, const std::string& label) const {
     for (const std::string& text : texts) check_value(text, label);
   }
   void check_value(const NamedArray& array, const std::string& label) const {
     check_numbers(array, label);
-    check_.require(array.dtype != DType::bf16, label + " is bf16, which an attribute cannot hold");
+    check_.require(array.dtype != DType::bf16, fmt::format("{} is bf16, which an attribute cannot hold", label));
   }
 
   void check_numbers(const NamedArray& array, const std::string& label) const {
@@ -189,13 +189,13 @@ class TreeComposer {
   Handle create_group(const std::string& path) const {
     const Handle creation = untimed_list(check_, H5P_GROUP_CREATE);
     return check_.opened(H5Gcreate2(file_, path.c_str(), link_list_, creation, H5P_DEFAULT), H5Gclose,
-                         "cannot create group " + path);
+                         fmt::format("cannot create group {}", path));
   }
 
   Handle create_dataset(const std::string& path, hid_t type, hid_t space) const {
     const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
     return check_.opened(H5Dcreate2(file_, path.c_str(), type, space, link_list_, creation, H5P_DEFAULT), H5Dclose,
-                         "cannot create dataset " + path);
+                         fmt::format("cannot create dataset {}", path));
   }
 
   void write_text(const Hdf5Text& text) const {
@@ -204,7 +204,7 @@ class TreeComposer {
     // HDF5 takes strings of variable length as pointers, and copies what they point to.
     const char* pointer = text.text.c_str();
     check_.succeeded(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer),
-                     "cannot write dataset " + text.path);
+                     fmt::format("cannot write dataset {}", text.path));
     for (const Hdf5Attribute* attribute : sorted(text.attributes)) write_attribute(dataset, *attribute);
   }
 
@@ -215,7 +215,7 @@ class TreeComposer {
     const Handle handle = create_dataset(array.name, type, create_space(array.shape));
     if (!array.bytes.empty()) {
       check_.succeeded(H5Dwrite(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data()),
-                       "cannot write dataset " + array.name);
+                       fmt::format("cannot write dataset {}", array.name));
     }
     if (array.dtype == DType::bf16) write_attribute(handle, {kDTypeAttribute, std::string("bfloat16")});
     for (const Hdf5Attribute* attribute : sorted(dataset.attributes)) write_attribute(handle, *attribute);
@@ -227,7 +227,7 @@ class TreeComposer {
 
   void write_value(hid_t owner, const std::string& name, const std::string& text) const {
     const Handle space =
-        check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "cannot create a dataspace for attribute " + name);
+        check_.opened(H5Screate(H5S_SCALAR), H5Sclose, fmt::format("cannot create a dataspace for attribute {}", name));
     const char* pointer = text.c_str();
     write_value(owner, name, string_type(), space, &pointer);
   }
@@ -250,10 +250,10 @@ class TreeComposer {
         check_.opened(H5Pcreate(H5P_ATTRIBUTE_CREATE), H5Pclose, "cannot create an attribute creation list");
     check_.succeeded(H5Pset_char_encoding(creation, H5T_CSET_UTF8), "cannot set UTF-8 names");
     const Handle attribute = check_.opened(H5Acreate2(owner, name.c_str(), type, space, creation, H5P_DEFAULT),
-                                           H5Aclose, "cannot create attribute " + name);
+                                           H5Aclose, fmt::format("cannot create attribute {}", name));
     // HDF5 refuses a null pointer, even for nothing.
     if (H5Sget_simple_extent_npoints(space) == 0) return;
-    check_.succeeded(H5Awrite(attribute, type, elements), "cannot write attribute " + name);
+    check_.succeeded(H5Awrite(attribute, type, elements), fmt::format("cannot write attribute {}", name));
   }
 
   Handle create_space(const std::vector<std::uint64_t>& shape) const {

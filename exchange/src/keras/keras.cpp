@@ -27,7 +27,7 @@ namespace holdfast::format {
 namespace {
 
 std::string config_label(const std::string& path) {
-  return "the model's configuration in " + path;
+  return fmt::format("the model's configuration in {}", path);
 }
 
 // Removes an attribute's text from the tree, because the description keeps it elsewhere.
@@ -123,9 +123,9 @@ bool is_keras_tree(const Hdf5Tree& tree) {
 ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path) {
   if (!is_keras_tree(tree)) {
     throw Error(ErrorCode::invalid_file,
-                path +
-                    " is not a Keras file: it has neither groups \"vars\" (as .weights.h5 has) nor an attribute "
-                    "layer_names (as older files have); save the model with Keras");
+                fmt::format("{} is not a Keras file: it has neither groups \"vars\" (as .weights.h5 has) nor an "
+                            "attribute layer_names (as older files have); save the model with Keras",
+                            path));
   }
   // The other forms could not hold them, so they would be lost without a word.
   require_no_texts(tree, path);

@@ -283,7 +283,7 @@ std::size_t unwrap_replicas(Hdf5Tree& tree, const std::string& root, Json& confi
   Json base_config = {{"class_name", member(*base, "class_name")}, {"config", member(*base, "config")}};
   const std::vector<LegacyLayer> layers = legacy_layers(tree, root, label);
   if (const LegacyLayer* weights = only_layer_with_weights(layers)) {
-    const KerasModel model(base_config, "the base model in " + label);
+    const KerasModel model(base_config, fmt::format("the base model in {}", label));
     std::vector<Share> shares = shares_by_position(model, weights->weights);
     // Positions fail for unknown classes. Names may still identify the layers.
     if (shares.empty()) shares = shares_by_name(model, weights->weights);

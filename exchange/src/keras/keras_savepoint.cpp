@@ -108,7 +108,7 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 }
 
 [[noreturn]] void differ(const std::string& problem) {
-  throw Error(ErrorCode::incompatible, "the Keras weights do not fit the savepoint's model: " + problem);
+  throw Error(ErrorCode::incompatible, fmt::format("the Keras weights do not fit the savepoint's model: {}", problem));
 }
 
 // A variable of the savepoint's model, and the Keras model's array for it.
@@ -317,7 +317,7 @@ class Merger {
   void replace(const std::string& name, const std::string& keras_name, const Match& match,
                SlotKind kind = SlotKind::whole) {
     const auto target = targets_.find(name);
-    if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
+    if (target == targets_.end()) differ(fmt::format("the savepoint lacks its array {}", quoted_text(name)));
     NamedArray source = get(arrays_, keras_name);
     if (kind != SlotKind::whole && source.shape == keras_slot_shape(kind, target->second->shape)) {
       const auto repeated = savepoint_adafactor_slot(kind, source, target->second->shape);
@@ -350,8 +350,8 @@ class Merger {
       if (layer.class_name != "Flatten" || number++ != found->second) continue;
       if (reorder_rows(array, image_before(metadata_, names_.at(layer.array_path)))) return;
     }
-    differ(place +
-           " follows a Flatten of channels-first images, but the savepoint's model has no Flatten of that size");
+    differ(fmt::format(
+        "{} follows a Flatten of channels-first images, but the savepoint's model has no Flatten of that size", place));
   }
 
   void merge_optimizer() {

@@ -70,7 +70,9 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
   if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
     throw Error(
         ErrorCode::invalid_file,
-        path + " is not a .keras file: it lacks config.json or model.weights.h5; save the model again with Keras");
+        fmt::format(
+            "{} is not a .keras file: it lacks config.json or model.weights.h5; save the model again with Keras",
+            path));
   }
   // Only now, when all members are known to be expected ones, is memory taken for the weights.
   weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
@@ -105,7 +107,7 @@ ForeignHdf5 KerasArchive::read_weights(const ZipEntry& entry, const TreeLimits& 
 KerasContent KerasArchive::content(Hdf5Tree tree,
                                    const std::function<std::vector<std::byte>(std::size_t asset)>& bytes_of) const {
   const std::string weights = fmt::format("{} in {}", kWeightsMember, source_.path());
-  const std::string label = "the model's configuration in " + source_.path();
+  const std::string label = fmt::format("the model's configuration in {}", source_.path());
   KerasContent content;
   content.description.form = KerasForm::archive;
   content.description.config = config_;

@@ -191,7 +191,7 @@ class Composer {
   Json text_of_group(const std::string& attribute) const {
     for (const Hdf5Group& candidate : content_.description.groups) {
       const std::string text = candidate.path.empty() ? text_attribute(candidate.attributes, attribute) : "";
-      if (!text.empty()) return parse_keras_json(text, "the attribute " + attribute);
+      if (!text.empty()) return parse_keras_json(text, fmt::format("the attribute {}", attribute));
     }
     return {};
   }

@@ -151,7 +151,8 @@ KerasOptimizer legacy_optimizer(const Hdf5Tree& tree, const std::string& label) 
   optimizer.is_keras_3 = text_attribute(attributes, "keras_version").starts_with("3");
   const std::string training = text_attribute(attributes, "training_config");
   if (!training.empty()) {
-    optimizer.config = member(parse_keras_json(training, "training_config of " + label), "optimizer_config");
+    optimizer.config =
+        member(parse_keras_json(training, fmt::format("training_config of {}", label)), "optimizer_config");
   }
   return optimizer;
 }

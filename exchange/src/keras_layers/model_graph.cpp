@@ -232,7 +232,7 @@ std::string known_keras_input_types() {
 }
 
 void refuse_savepoint(const std::string& problem) {
-  throw Error(ErrorCode::unsupported, "the savepoint cannot become a Keras model: " + problem);
+  throw Error(ErrorCode::unsupported, fmt::format("the savepoint cannot become a Keras model: {}", problem));
 }
 
 bool ModelGraph::is_chain() const {

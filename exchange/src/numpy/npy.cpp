@@ -54,14 +54,14 @@ struct NpyArray {
   [[noreturn]] void refuse(const std::string& problem) const {
     throw NpyError(ErrorCode::invalid_file,
                    fmt::format("{} is damaged: {} {}; use another copy of it", path,
-                               array.empty() ? "its array" : "array " + quoted_text(array), problem),
+                               array.empty() ? "its array" : fmt::format("array {}", quoted_text(array)), problem),
                    fmt::format("{} {}", quoted_text(array), problem));
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw NpyError(
-        ErrorCode::unsupported,
-        fmt::format("{} has {} {}", path, array.empty() ? "an array" : "array " + quoted_text(array), problem),
-        fmt::format("{} is an array {}", quoted_text(array), problem));
+    throw NpyError(ErrorCode::unsupported,
+                   fmt::format("{} has {} {}", path,
+                               array.empty() ? "an array" : fmt::format("array {}", quoted_text(array)), problem),
+                   fmt::format("{} is an array {}", quoted_text(array), problem));
   }
 };
 

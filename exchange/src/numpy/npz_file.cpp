@@ -51,7 +51,7 @@ NpzFile::NpzFile(ByteSource& source, NpzDemand demand) : source_(source), archiv
         unreadable_.push_back(error.problem());
       }
     } else if (demand == NpzDemand::readable) {
-      unreadable_.push_back(quoted_text(member.name) + " is not an array");
+      unreadable_.push_back(fmt::format("{} is not an array", quoted_text(member.name)));
     } else {
       refuse_file(source.path(), fmt::format("has a member {}, which is not an array; remove it from the archive",
                                              quoted_text(member.name)));

@@ -95,7 +95,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 
   bool string(std::string& text) override {
     if (state_ == State::metadata) {
-      return header_.metadata.emplace(key_, text).second || fail("there are two metadata entries " + quoted_text(key_));
+      return header_.metadata.emplace(key_, text).second ||
+             fail(fmt::format("there are two metadata entries {}", quoted_text(key_)));
     }
     if (state_ == State::tensor && key_ == "dtype") return take_dtype(text);
     return fail_at_value();
@@ -217,7 +218,7 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
 void check_places(const std::string& path, const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
-    const std::string label = "array " + quoted_text(entry.name);
+    const std::string label = fmt::format("array {}", quoted_text(entry.name));
     // Entries are sorted by their bytes, so each must begin where the one before it ends.
     if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
       refuse_header(path, fmt::format("{} lies at bytes {} to {}, but must begin at {} and end by {}", label,

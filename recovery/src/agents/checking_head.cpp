@@ -24,7 +24,7 @@ std::string seconds_of(std::chrono::milliseconds time) {
 }  // namespace
 
 Introduction introduction_of_check(const CheckingOptions& options, int links_port) {
-  return {.run_id = options.run_id.empty() ? "doctor" : "doctor of " + options.run_id,
+  return {.run_id = options.run_id.empty() ? "doctor" : fmt::format("doctor of {}", options.run_id),
           .hosts = options.hosts,
           .host = options.host,
           // The message needs one, and it is not compared. The facts have the real number, and a difference there is a

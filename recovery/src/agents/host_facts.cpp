@@ -124,7 +124,8 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
               fmt::format("it {}, and host 0 {}", folder(theirs.has_own_folder), folder(of_head.has_own_folder)),
               "give --separate-run-dirs on all hosts or on none"));
   } else if (theirs.has_own_folder) {
-    checks.push_back(check(host, "run directory", theirs.folder_problem.empty(), theirs.run_directory + " of its own",
+    checks.push_back(check(host, "run directory", theirs.folder_problem.empty(),
+                           fmt::format("{} of its own", theirs.run_directory),
                            fmt::format("{}: {}", theirs.run_directory, theirs.folder_problem),
                            "give with --run-dir a folder on a disk of this host that it may write"));
   } else if (theirs.run_directory != of_head.run_directory) {

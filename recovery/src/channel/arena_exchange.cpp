@@ -79,14 +79,15 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const ArenaR
   // All arenas get the size that rank 0 asked for. A rank that counts on more would get past their end.
   if (!are_alike(wanted)) {
     return refuse(number, ErrorCode::incompatible,
-                  "replicas want shared memory of different sizes, in bytes: " + list(wanted));
+                  fmt::format("replicas want shared memory of different sizes, in bytes: {}", list(wanted)));
   }
   if (!shown.empty() && shown.size() < requests.size()) {
     return refuse(number, ErrorCode::incompatible, "some replicas show memory of their own, and some do not");
   }
   if (!are_alike(shown)) {
     return refuse(number, ErrorCode::incompatible,
-                  "replicas show memory of different sizes, as those of different models do, in bytes: " + list(shown));
+                  fmt::format("replicas show memory of different sizes, as those of different models do, in bytes: {}",
+                              list(shown)));
   }
   // cancel() writes this word of each arena.
   if (wanted.front() < sizeof(SignalWord)) {

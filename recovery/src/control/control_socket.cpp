@@ -52,9 +52,9 @@ void remove_stale(const std::string& path) {
   // A socket is left by a watchdog that was killed. The caller holds the run's lock, so no live watchdog listens on
   // it.
   if (!S_ISSOCK(status.st_mode)) {
-    throw Error(ErrorCode::already_running, path +
-                                                " exists and is not a socket, so other processes cannot talk to this "
-                                                "run; move it away and start the run again");
+    throw Error(ErrorCode::already_running, fmt::format("{} exists and is not a socket, so other processes cannot talk "
+                                                        "to this run; move it away and start the run again",
+                                                        path));
   }
   ::unlink(path.c_str());
 }
@@ -64,12 +64,12 @@ FileDescriptor listen_in(const std::string& run_directory) {
   const ControlAddress address(run_directory);
   remove_stale(path);
   FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener.is_open()) throw system_error(errno, "cannot make the socket " + path);
+  if (!listener.is_open()) throw system_error(errno, fmt::format("cannot make the socket {}", path));
   const OwnerOnly guard;
   if (::bind(listener.value(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0) {
-    throw system_error(errno, "cannot make the socket " + path);
+    throw system_error(errno, fmt::format("cannot make the socket {}", path));
   }
-  if (::listen(listener.value(), kBacklog) != 0) throw system_error(errno, "cannot listen at " + path);
+  if (::listen(listener.value(), kBacklog) != 0) throw system_error(errno, fmt::format("cannot listen at {}", path));
   return listener;
 }
 
@@ -93,7 +93,7 @@ ControlAddress::ControlAddress(const std::string& run_directory) {
   // An address has room for 107 characters. Through the descriptor of its folder the name is short.
   if (path.size() >= sizeof value_.sun_path) {
     folder_ = FileDescriptor(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!folder_.is_open()) throw system_error(errno, "cannot open the run directory " + run_directory);
+    if (!folder_.is_open()) throw system_error(errno, fmt::format("cannot open the run directory {}", run_directory));
     path = path_in(fmt::format("/proc/self/fd/{}", folder_.value()));
   }
   std::memcpy(value_.sun_path, path.data(), path.size());

@@ -50,7 +50,9 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
                                                     run_directory, run_directory, where_to_ask(run_directory)));
     }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) throw system_error(errno, "cannot connect to the watchdog of run " + run_directory);
+    if (errno != EAGAIN) {
+      throw system_error(errno, fmt::format("cannot connect to the watchdog of run {}", run_directory));
+    }
     // The kernel does not report when a full queue has room again.
     if (deadline.has_passed()) throw late(run_directory);
     wait_for_descriptor(-1, 0, Deadline::at(std::min(deadline.moment(), Deadline::Clock::now() + kConnectRetryPeriod)));

@@ -117,7 +117,7 @@ void RunRequests::savepoint_not_made(int number, const std::string& why) {
 }
 
 void RunRequests::run_ended(const std::string& sentence) {
-  savepoints_.refuse_all("the run ended before the savepoint was durable: " + sentence);
+  savepoints_.refuse_all(fmt::format("the run ended before the savepoint was durable: {}", sentence));
 }
 
 }  // namespace holdfast::recovery

@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds kStartDelay(500);
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::invalid_argument, "the watchdog cannot run: " + what);
+  throw Error(ErrorCode::invalid_argument, fmt::format("the watchdog cannot run: {}", what));
 }
 
 // These texts travel to the workers in JSON, which has to be UTF-8.

@@ -27,7 +27,7 @@ std::pair<std::int64_t, std::uint64_t> place_of(const Heartbeat& heartbeat) {
 }
 
 std::string advice(const std::string& option) {
-  return "; if this may take longer, set a longer " + option;
+  return fmt::format("; if this may take longer, set a longer {}", option);
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ Hang HangDetector::hang_of(const Watch& watch) const {
   std::string what = fmt::format("no progress for {} in phase {}", seconds(watch.stall), to_string(heartbeat.phase));
   if (heartbeat.step >= 0) what += fmt::format(" at step {}", heartbeat.step);
   if (watch.stopped > Duration::zero()) {
-    return {heartbeat.member, what + "; the process is stopped by a signal"};
+    return {heartbeat.member, fmt::format("{}; the process is stopped by a signal", what)};
   }
   if (heartbeat.phase == Phase::waiting_for_peers) {
     what += "; all replicas wait for each other";

@@ -212,9 +212,9 @@ std::vector<Fault> parse_lines(std::string_view text, int ranks) {
 
 [[noreturn]] void refuse_entry(const std::string& place) {
   throw Error(ErrorCode::invalid_argument,
-              place +
-                  " of the plan of faults is neither a string nor an object of strings and numbers, such as "
-                  "{\"rank\": 1, \"step\": 120, \"fault\": \"kill\"}");
+              fmt::format("{} of the plan of faults is neither a string nor an object of strings and numbers, such as "
+                          "{{\"rank\": 1, \"step\": 120, \"fault\": \"kill\"}}",
+                          place));
 }
 
 // An object becomes the text of a specification. So both forms have one parser and one set of errors.

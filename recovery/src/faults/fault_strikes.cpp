@@ -135,13 +135,13 @@ void damage(const std::string& path, std::uint64_t seed) {
   const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status {};
   if (!file.is_open() || ::fstat(file.value(), &status) != 0)
-    throw holdfast::system_error(errno, "cannot damage " + path);
+    throw holdfast::system_error(errno, fmt::format("cannot damage {}", path));
   if (status.st_size == 0) return;
   Draws draws(seed);
   for (int i = 0; i < kBytesToFlip; ++i) {
     flip_byte(file.value(), draws.below(static_cast<std::uint64_t>(status.st_size)), path);
   }
-  if (::fsync(file.value()) != 0) throw holdfast::system_error(errno, "cannot sync " + path);
+  if (::fsync(file.value()) != 0) throw holdfast::system_error(errno, fmt::format("cannot sync {}", path));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr std::int64_t kForEver = std::numeric_limits<std::int64_t>::max();
 
 void sync_folder(const std::string& path) {
   const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open() || ::fsync(folder.value()) != 0) throw system_error(errno, "cannot sync " + path);
+  if (!folder.is_open() || ::fsync(folder.value()) != 0) throw system_error(errno, fmt::format("cannot sync {}", path));
 }
 
 bool acts_by(const Fault& fault, FaultMeans means) {
@@ -154,7 +154,7 @@ bool Faults::mark_as_fired(std::size_t index) const {
   const std::string folder = process_.run_directory + "/faults";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw system_error(error.value(), "cannot create " + folder);
+  if (error) throw system_error(error.value(), fmt::format("cannot create {}", folder));
   // The index tells equal specifications apart. The hash keeps marks of another plan from hiding the faults of this
   // one.
   const std::string hash = digest(std::as_bytes(std::span(faults_[index].specification))).hex().substr(0, 16);
@@ -162,7 +162,9 @@ bool Faults::mark_as_fired(std::size_t index) const {
   // O_EXCL lets one of two processes of the same rank strike, even if both get here at the same time.
   const FileDescriptor mark(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!mark.is_open() && errno == EEXIST) return false;
-  if (!mark.is_open() || ::fsync(mark.value()) != 0) throw system_error(errno, "cannot write the mark " + path);
+  if (!mark.is_open() || ::fsync(mark.value()) != 0) {
+    throw system_error(errno, fmt::format("cannot write the mark {}", path));
+  }
   sync_folder(folder);
   return true;
 }

@@ -76,8 +76,8 @@ void DeviceEvents::watched(const std::vector<WatchedGpu>& gpus) {
 }
 
 void DeviceEvents::unwatched(const std::string& why) {
-  journal_.append(
-      {{"event", "devices_unwatched"}, {"what", "what happens to the GPUs themselves is not noticed: " + why}});
+  journal_.append({{"event", "devices_unwatched"},
+                   {"what", fmt::format("what happens to the GPUs themselves is not noticed: {}", why)}});
 }
 
 std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state, Moment now) {
@@ -122,7 +122,8 @@ void DeviceEvents::write_down(const std::string& device, const GpuEvent& event, 
   Json line{{"event", "device_event"}, {"device", device}, {"what", what}, {"action", to_string(action)}};
   if (event.kind == GpuEvent::Kind::xid) line["xid"] = event.xid;
   if (last_[device].count == kMostLines) {
-    line["what"] = what + "; of the further ones of this device, nothing is written down but what is done";
+    line["what"] =
+        fmt::format("{}; of the further ones of this device, nothing is written down but what is done", what);
   }
   journal_.append(std::move(line));
 }

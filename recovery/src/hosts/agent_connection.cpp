@@ -131,7 +131,7 @@ void AgentConnection::read() {
   stream_.async_read_some(asio::buffer(received_),
                           [self = shared_from_this()](const boost::system::error_code& error, std::size_t bytes) {
                             if (self->stage_ == Stage::closed) return;
-                            if (error) return self->fail("the connection was closed: " + error.message());
+                            if (error) return self->fail(fmt::format("the connection was closed: {}", error.message()));
                             // Nothing is kept of a peer that was sent home.
                             if (self->stage_ != Stage::closing) {
                               self->reader_.take(std::span(self->received_).first(bytes));

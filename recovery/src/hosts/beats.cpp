@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostWaiting = 1024;
 
 void refuse_beat(const std::string& what) {
-  throw Error(ErrorCode::input_output, "the peer sent a beat that cannot be: " + what);
+  throw Error(ErrorCode::input_output, fmt::format("the peer sent a beat that cannot be: {}", what));
 }
 
 }  // namespace

@@ -235,7 +235,8 @@ void LocalHost::add_links(int exchange, LinkExchange::Links links) {
 // Nothing is wrong with the ranks that wait. The head ends the generation, and they keep their states.
 void LocalHost::miss_links(int exchange, int peer, const std::string& why) {
   if (on_unreached_) {
-    return on_unreached_(generation_.number, peer, why + "; let the hosts of the run reach each other at any port");
+    return on_unreached_(generation_.number, peer,
+                         fmt::format("{}; let the hosts of the run reach each other at any port", why));
   }
   const auto replies = std::move(unlinked_.extract(exchange).mapped());
   for (const ArenaExchange::Reply& reply : replies) {

@@ -51,7 +51,7 @@ std::optional<Secret> from_digits(std::string_view text) {
 // Looks at the open file and not at its name.
 void check_rights(const std::string& path, int file) {
   struct stat status {};
-  if (::fstat(file, &status) != 0) throw system_error(errno, "cannot look at the secret file " + path);
+  if (::fstat(file, &status) != 0) throw system_error(errno, fmt::format("cannot look at the secret file {}", path));
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::refused, fmt::format("the secret file {} is not a file; {}", path, how_to_make(path)));
   }
@@ -73,7 +73,7 @@ Secret read_secret(const std::string& path) {
     if (errno == ENOENT) {
       throw Error(ErrorCode::not_found, fmt::format("there is no secret file {}; {}", path, how_to_make(path)));
     }
-    throw system_error(errno, "cannot read the secret file " + path);
+    throw system_error(errno, fmt::format("cannot read the secret file {}", path));
   }
   check_rights(path, file.value());
   // One byte more than any right content has.
@@ -82,7 +82,7 @@ Secret read_secret(const std::string& path) {
   while (size < content.size()) {
     const ssize_t got = ::read(file.value(), content.data() + size, content.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw system_error(errno, "cannot read the secret file " + path);
+    if (got < 0) throw system_error(errno, fmt::format("cannot read the secret file {}", path));
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }

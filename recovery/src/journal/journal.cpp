@@ -70,7 +70,7 @@ template <typename Take>
 void read_lines(const std::string& journal_path, const Take& take) {
   if (::access(journal_path.c_str(), F_OK) != 0 && errno == ENOENT) return;
   // Only a check: the stream below opens the file again, and on a FIFO it would wait for a writer without end.
-  open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
+  open_regular_file(journal_path, O_RDONLY, fmt::format("read the journal {}", journal_path));
   std::ifstream file(journal_path);
   std::int64_t number = 0;
   for (std::string text; std::getline(file, text);) {
@@ -162,7 +162,8 @@ std::vector<Restart> read_restarts(const std::string& journal_path) {
 JournalFile::JournalFile(const std::string& path)
     : path_(path),
       // Without O_NOFOLLOW, a link in a run directory from elsewhere could lead to any file of the user.
-      file_(open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, "open the journal " + path)),
+      file_(
+          open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, fmt::format("open the journal {}", path))),
       // The watchdog before this one may have been killed, or its disk full, in the middle of a line.
       is_torn_(ends_in_the_middle_of_a_line(file_.value())) {}
 

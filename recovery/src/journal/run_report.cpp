@@ -233,7 +233,8 @@ class Reader {
   void note_losses_with_host(double time, const Json& line, const RecordedActions& actions) {
     for (const auto& [member, cause] : actions.failures) {
       const Json of_member = {{"pid", pids_[member]}, {"host", line.at("host")}};
-      begin_incident(member, time, of_member).evidence.push_back("its host was lost: " + line.value("what", ""));
+      begin_incident(member, time, of_member)
+          .evidence.push_back(fmt::format("its host was lost: {}", line.value("what", "")));
     }
   }
 
@@ -429,9 +430,9 @@ RunReport read_run_report(const std::string& journal_path) {
                             journal_path));
   }
   // A check before the stream opens the file: on a FIFO it would wait for a writer without end.
-  open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
+  open_regular_file(journal_path, O_RDONLY, fmt::format("read the journal {}", journal_path));
   std::ifstream file(journal_path);
-  if (!file) throw system_error(errno, "cannot read the journal " + journal_path);
+  if (!file) throw system_error(errno, fmt::format("cannot read the journal {}", journal_path));
   Reader reader;
   for (std::string line; std::getline(file, line);) reader.take(line);
   return reader.report();

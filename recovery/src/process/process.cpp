@@ -158,7 +158,7 @@ Process::Begun Process::begin(const SpawnOptions& options) {
             .error_pipe = writing.value(),
             .ignores_failing_writes = options.ignores_failing_writes};
   const pid_t pid = fork_with_signals_blocked(plan.signal_mask, [&plan] { become(plan); });
-  if (pid < 0) throw start_error(errno, "a process for " + options.executable);
+  if (pid < 0) throw start_error(errno, fmt::format("a process for {}", options.executable));
   // Otherwise the pipe would never close, and the wait for the exec would last until its deadline.
   writing.reset();
   FileDescriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

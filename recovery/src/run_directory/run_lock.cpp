@@ -30,10 +30,11 @@ constexpr std::chrono::milliseconds kLockRetryPeriod(20);
 FileDescriptor open_lock_file(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) throw system_error(error.value(), "cannot create the run directory " + directory);
+  if (error) throw system_error(error.value(), fmt::format("cannot create the run directory {}", directory));
   const std::string path = directory + "/lock";
   // The file is truncated and written to. Through a link it could be another program's file.
-  const FileDescriptor file = open_regular_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, "take the lock " + path);
+  const FileDescriptor file =
+      open_regular_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, fmt::format("take the lock {}", path));
   return duplicate(file.value());
 }
 
@@ -42,7 +43,7 @@ bool try_lock(int file, const std::string& directory) {
   if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
   // The caller tries again until its deadline, so an interrupted call is treated like a lock that is taken.
   if (errno == EWOULDBLOCK || errno == EINTR) return false;
-  throw system_error(errno, "cannot lock the run directory " + directory);
+  throw system_error(errno, fmt::format("cannot lock the run directory {}", directory));
 }
 
 // False when the earlier owner has put the directory aside (run_start.h) while this process waited for the lock.
@@ -84,7 +85,7 @@ bool is_owner_dead(const std::string& directory) {
 
 Error taken(const std::string& directory) {
   const std::optional<Owner> last = owner_of(directory);
-  const std::string where = last && !is_here(*last) ? " of host " + last->host : "";
+  const std::string where = last && !is_here(*last) ? fmt::format(" of host {}", last->host) : "";
   const std::string owner = last ? fmt::format("process {}{} or its replicas", last->pid, where) : "another process";
   return Error(ErrorCode::already_running,
                fmt::format("the run directory {} is in use by {}; wait for that run to end, or give another directory",

@@ -55,10 +55,10 @@ std::string without_pod_suffix(const std::string& pod) {
 
 std::string job_of_cluster() {
   const std::string slurm = environment("SLURM_JOB_ID");
-  if (!slurm.empty()) return "Slurm job " + slurm;
+  if (!slurm.empty()) return fmt::format("Slurm job {}", slurm);
   if (environment("KUBERNETES_SERVICE_HOST").empty() || environment("HOSTNAME").empty()) return "";
   // A job's pods get new suffixes when they are started again. Without the suffix they are one occasion.
-  return "Kubernetes job " + without_pod_suffix(environment("HOSTNAME"));
+  return fmt::format("Kubernetes job {}", without_pod_suffix(environment("HOSTNAME")));
 }
 
 AskedStart fresh_start(const std::string& token, const std::string& asked_by) {
@@ -122,9 +122,10 @@ StartRecord read_record(const std::string& directory) {
             .copies_of = record.value("copies_of", 0),
             .is_interrupted = record.value("interrupted", false)};
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::invalid_file, path +
-                                             ", which says on what occasion the run was begun anew, is damaged; remove "
-                                             "it to start anew once more, or set HOLDFAST_START=resume to go on");
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{}, which says on what occasion the run was begun anew, is damaged; remove it to start "
+                            "anew once more, or set HOLDFAST_START=resume to go on",
+                            path));
   }
 }
 
@@ -217,7 +218,9 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
   }
   const std::string value = environment(kStartVariable);
   const std::string asked_by = fmt::format("{}={}", kStartVariable, value);
-  if (start && !value.empty()) log(LogLevel::info, asked_by + " has no effect: the options say how to start");
+  if (start && !value.empty()) {
+    log(LogLevel::info, fmt::format("{} has no effect: the options say how to start", asked_by));
+  }
   if (start == Start::fresh) return fresh_start(token, "the options");
   if (start == Start::resume) return {.start = Start::resume, .token = {}, .asked_by = "the options"};
   if (value.empty()) return {};
@@ -273,8 +276,8 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
       log(LogLevel::info,
           fmt::format("{}: the run in {} was begun anew by the same {}, so it goes on; another token, as in "
                       "{}=fresh:TOKEN, starts anew once more",
-                      how.asked_by, directory, how.token == job_of_cluster() ? how.token : "token " + how.token,
-                      kStartVariable));
+                      how.asked_by, directory,
+                      how.token == job_of_cluster() ? how.token : fmt::format("token {}", how.token), kStartVariable));
     }
     return run;
   }
@@ -333,7 +336,8 @@ void put_copies_aside(const std::string& run_directory, const std::vector<std::s
     const bool is_free = !fs::exists(numbered(folder, record.copies_of), error);
     const int number = is_free ? record.copies_of : first_free_number({folder});
     rename_all({folder}, number);
-    log(LogLevel::info, "copies of the earlier run's savepoints are kept as " + numbered(folder, number).string());
+    log(LogLevel::info,
+        fmt::format("copies of the earlier run's savepoints are kept as {}", numbered(folder, number).string()));
   }
   record.copies_of = 0;
   write_record(run_directory, record);

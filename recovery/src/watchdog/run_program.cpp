@@ -167,7 +167,7 @@ class HostRun {
   // Attempts to reach the head fail alike, many times.
   void tell(const std::string& news) {
     const bool is_new = news != std::exchange(last_news_, news);
-    log(is_new ? LogLevel::info : LogLevel::debug, "agent: " + news);
+    log(is_new ? LogLevel::info : LogLevel::debug, fmt::format("agent: {}", news));
   }
 
   void wait_for_signal() {
@@ -190,7 +190,7 @@ class HostRun {
 
   void leave(const std::string& why) {
     end_ = {.exit_code = kExitStopped,
-            .sentence = "this host has left the run at once: " + why,
+            .sentence = fmt::format("this host has left the run at once: {}", why),
             .is_head_lost = agent_->is_head_lost()};
     io_.stop();
   }

@@ -254,7 +254,7 @@ void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject,
   for (const Action& action : decision.actions) line["actions"].push_back(to_json(action, now));
   for (const DeviceSlotChange& change : decision.device_slot_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
-  log(LogLevel::debug, "watchdog: " + decision.reason);
+  log(LogLevel::debug, fmt::format("watchdog: {}", decision.reason));
 }
 
 void WatchdogLoop::write_to_log(const std::vector<IncidentStory::Line>& lines) {

@@ -159,7 +159,7 @@ struct Worker::Connection {
     }
     const bool is_met = has_changed.wait_until(guard, deadline.moment(), condition);
     enter(phase, step);
-    if (!is_met) throw Error(ErrorCode::deadline_exceeded, what + " took longer than it may");
+    if (!is_met) throw Error(ErrorCode::deadline_exceeded, fmt::format("{} took longer than it may", what));
   }
 
   // The watchdog sends it at the start of the process, so only a stopped watchdog makes this wait long.

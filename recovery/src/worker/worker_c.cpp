@@ -94,7 +94,7 @@ holdfast_status guarded(const Function& function) noexcept {
 
 // A null pointer is a mistake that can be reported. Reading it would end the process instead.
 void require(bool is_given, const char* name) {
-  if (!is_given) throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL");
+  if (!is_given) throw Error(ErrorCode::invalid_argument, fmt::format("{} is NULL", name));
 }
 
 // A year is longer than any wait, and far larger numbers do not fit into the clock. NaN fails the comparison.

@@ -53,8 +53,9 @@ std::string path_in_run(const TrainingContext& context, const std::string& path,
                         const std::string& callback) {
   if (!path.empty()) return path;
   if (context.run_directory().empty()) {
-    throw Error(ErrorCode::invalid_argument,
-                callback + " needs a path: this program runs without supervise(), so there is no run directory");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} needs a path: this program runs without supervise(), so there is no run directory", callback));
   }
   return context.run_directory() + "/" + name;
 }

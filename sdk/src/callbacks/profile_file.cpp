@@ -2,6 +2,8 @@
 
 #include "callbacks/profile_file.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <map>
 
@@ -21,7 +23,7 @@ std::string event_of(const ProfileSpan& span, std::uint64_t name) {
 }
 
 std::string line_name(int line) {
-  return line == 0 ? "fit()" : "worker " + std::to_string(line);
+  return line == 0 ? "fit()" : fmt::format("worker {}", line);
 }
 
 }  // namespace

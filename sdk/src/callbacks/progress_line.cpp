@@ -52,7 +52,9 @@ std::string progress_text(const TrainingContext& context, const Logs& logs, cons
   for (const auto& [name, value] : logs) pieces.push_back({Part::value, fmt::format("{} {:.4f}", name, value)});
   if (speed.samples_per_second > 0) {
     pieces.push_back({Part::samples, fmt::format("{:.0f} samples/s", speed.samples_per_second)});
-    if (speed.seconds_left > 0) pieces.push_back({Part::time_left, duration(speed.seconds_left) + " left"});
+    if (speed.seconds_left > 0) {
+      pieces.push_back({Part::time_left, fmt::format("{} left", duration(speed.seconds_left))});
+    }
   }
   for (const Part part : kLeftOutFirst) {
     if (columns_of(joined(pieces)) <= columns) break;

@@ -39,7 +39,7 @@ struct Server {
 };
 
 [[noreturn]] void refuse_monitor(const std::string& why) {
-  throw Error(ErrorCode::invalid_argument, "RemoteMonitor " + why);
+  throw Error(ErrorCode::invalid_argument, fmt::format("RemoteMonitor {}", why));
 }
 
 // 127.a.b.c in four numbers of 0 to 255. A number with a zero before it may be octal, or the name of a server.

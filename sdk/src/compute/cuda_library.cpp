@@ -64,13 +64,13 @@ void* open_library() {
   for (const std::string& path : candidates()) {
     const bool is_file = path.find('/') != std::string::npos;
     if (is_file && !std::filesystem::exists(path)) {
-      reasons.push_back(path + " does not exist");
+      reasons.push_back(fmt::format("{} does not exist", path));
       continue;
     }
     // RTLD_LOCAL: symbols of the CUDA runtime in there must not replace those of the program.
     if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* const reason = ::dlerror();
-    reasons.push_back(reason == nullptr ? path + " cannot be loaded" : reason);
+    reasons.push_back(reason == nullptr ? fmt::format("{} cannot be loaded", path) : reason);
     // The user must hear why this file cannot be loaded. A library from a later place would hide it.
     if (is_file) break;
   }

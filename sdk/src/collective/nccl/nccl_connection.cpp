@@ -108,7 +108,7 @@ void NcclConnection::connect(Deadline deadline) {
   nccl::UniqueId id{};
   if (control_.rank() == 0) {
     const Result made = library_->get_unique_id(&id);
-    if (is_failure(made)) fail(made, "ncclGetUniqueId while " + what, deadline);
+    if (is_failure(made)) fail(made, fmt::format("ncclGetUniqueId while {}", what), deadline);
   }
   control_.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0, true, deadline);
   nccl::Config config;
@@ -169,7 +169,7 @@ void NcclConnection::settle(const std::string& what, Deadline deadline) {
   poll(what, deadline, [&] {
     Result state = Result::success;
     const Result asked = library_->comm_get_async_error(comm_, &state);
-    if (is_failure(asked)) fail(asked, "ncclCommGetAsyncError while " + what, deadline);
+    if (is_failure(asked)) fail(asked, fmt::format("ncclCommGetAsyncError while {}", what), deadline);
     if (is_failure(state)) fail(state, what, deadline);
     return state == Result::success;
   });
@@ -212,7 +212,7 @@ void NcclConnection::fail(Result result, const std::string& what, Deadline deadl
   // While NCCL connects, the driver imports memory of peers. That fails with a CUDA error if a peer has died.
   const bool may_import = result == Result::unhandled_cuda_error && !is_settled_;
   if ((may_be_a_peer(result) || may_import) && is_verdict_passed(deadline)) {
-    throw GenerationEnded("the generation was ended when " + why);
+    throw GenerationEnded(fmt::format("the generation was ended when {}", why));
   }
   throw Error(is_setting(result) && !is_connected_ ? ErrorCode::unavailable : ErrorCode::device_failed, why);
 }
@@ -241,8 +241,10 @@ void NcclConnection::require_aborted(const std::string& why) {
   bounds_.leaving();
   if (abort()) return;
   const auto within = [](std::chrono::milliseconds bound) { return fmt::format(" within {} ms", bound.count()); };
-  std::string how = "aborting NCCL did not end" + within(bounds_.abort);
-  if (is_training_late_) how = "the work that training had queued before did not end" + within(bounds_.training);
+  std::string how = fmt::format("aborting NCCL did not end{}", within(bounds_.abort));
+  if (is_training_late_) {
+    how = fmt::format("the work that training had queued before did not end{}", within(bounds_.training));
+  }
   if (!library_->survives_abort())
     how = "this version of NCCL cannot connect twice in one process; use 2.28.9 or newer";
   throw Error(ErrorCode::device_failed, fmt::format("{}; {}, so this process must be replaced", why, how));

@@ -213,7 +213,7 @@ void NcclExchange::wait(const std::string& what, Deadline deadline) {
   if (connection_) return connection_->wait(what, deadline);
   stream_->mark();
   for (Pause pause; !stream_->has_passed_mark(); pause()) {
-    if (control_.is_cancelled()) throw GenerationEnded("the generation was ended during the " + what);
+    if (control_.is_cancelled()) throw GenerationEnded(fmt::format("the generation was ended during the {}", what));
     if (deadline.has_passed()) {
       throw Error(ErrorCode::deadline_exceeded,
                   fmt::format("the {} on {} did not end by its deadline; a kernel hangs, or the device is lost", what,

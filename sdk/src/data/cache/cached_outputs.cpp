@@ -132,7 +132,7 @@ class CachedOutputsStage final : public ChainedStage {
 };
 
 [[noreturn]] void refuse_outputs(const std::string& sentence) {
-  throw Error(ErrorCode::invalid_argument, "cached_outputs() " + sentence);
+  throw Error(ErrorCode::invalid_argument, fmt::format("cached_outputs() {}", sentence));
 }
 
 // Compares by position, shape and type. Names need not match, as in training: plain data sets have none.

@@ -231,7 +231,7 @@ std::vector<std::uint8_t> read_listed(const PictureFile& file, std::int64_t max_
   const std::string purpose = fmt::format("read the picture {}", quoted_text(file.path));
   const FileDescriptor descriptor = open_regular_file(file.path, O_RDONLY | O_NOFOLLOW, purpose);
   struct stat status {};
-  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot " + purpose);
+  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, fmt::format("cannot {}", purpose));
   // The size is part of the description, so another one is another data set.
   if (status.st_size != file.bytes) {
     throw Error(ErrorCode::invalid_file,
@@ -247,7 +247,7 @@ std::vector<std::uint8_t> read_listed(const PictureFile& file, std::int64_t max_
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::read(descriptor.value(), bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw system_error(errno, "cannot " + purpose);
+    if (count < 0) throw system_error(errno, fmt::format("cannot {}", purpose));
     if (count == 0) {
       throw Error(ErrorCode::invalid_file, fmt::format("cannot {}: it became shorter while it was read", purpose));
     }

@@ -38,7 +38,7 @@ Error refused_split(const std::string& sentence) {
 // Numbers as JSON prints them: the shortest digits that name a float.
 std::string text_of_class(const SampleClass& of) {
   const auto number = [](float value) { return nlohmann::json(value).dump(); };
-  if (of.targets.size() == 1) return "class " + number(of.targets[0]);
+  if (of.targets.size() == 1) return fmt::format("class {}", number(of.targets[0]));
   std::string row;
   // A target may be an image, which would fill the log.
   constexpr std::size_t kShown = 10;

@@ -69,7 +69,9 @@ void JsonConfigWriter::numbers(std::string_view key, const std::vector<std::opti
 }
 
 JsonConfigReader::JsonConfigReader(const Json& object, std::string place) : object_(object), place_(std::move(place)) {
-  if (!object.is_object()) throw Error(ErrorCode::invalid_file, place_ + " of the model graph is not a JSON object");
+  if (!object.is_object()) {
+    throw Error(ErrorCode::invalid_file, fmt::format("{} of the model graph is not a JSON object", place_));
+  }
 }
 
 void JsonConfigReader::reject(std::string_view key, std::string_view needed) const {

@@ -121,7 +121,7 @@ std::string Model::summary() const {
   for (const ModelArray& input : inputs()) {
     // The input of a chain has a row if its type must be known.
     if (!shows_connections && input.spec.dtype == DType::f32) continue;
-    rows.push_back({input.name + " (Input)", shape_and_type(input.spec), "0"});
+    rows.push_back({fmt::format("{} (Input)", input.name), shape_and_type(input.spec), "0"});
   }
   for (std::size_t layer = 0; layer < layers().size(); ++layer) rows.push_back(row_of(*description_, layer));
   if (shows_connections) {

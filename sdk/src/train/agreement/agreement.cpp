@@ -182,7 +182,7 @@ void Agreement::on_not_finite(const std::string& what) {
       fmt::format("in step {} (epoch {}, batch {}) {}", state.step, state.epoch, state.batch, what);
   if (training_.running_fit->when_not_finite == WhenNotFinite::skip_step) {
     if (!training_.is_primary()) return;
-    log(LogLevel::warning, sentence + "; the step is skipped");
+    log(LogLevel::warning, fmt::format("{}; the step is skipped", sentence));
     training_.supervision.report_event("step_skipped", nlohmann::json{{"step", state.step}, {"why", what}}.dump());
     return;
   }
@@ -249,7 +249,7 @@ void Agreement::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t 
   sentence.back() = '.';
   // If every replica was wrong, each was so only for a moment, and no other replica has a better state.
   if (outcome.check->spares_somebody(context.size)) throw Error(ErrorCode::diverged, sentence);
-  log(LogLevel::warning, sentence + " The step was computed again");
+  log(LogLevel::warning, fmt::format("{} The step was computed again", sentence));
 }
 
 }  // namespace holdfast

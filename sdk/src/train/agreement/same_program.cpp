@@ -102,13 +102,13 @@ void require_same_arithmetic(Training& training) {
   const std::string sentence = fmt::format("replica {} computes with {}, and replica 0 with {}, which gives other bits",
                                            *rank, texts[*rank], texts.front());
   if (training.context->accept_other_arithmetic) {
-    if (training.is_primary()) log(LogLevel::warning, sentence + "; accepted");
+    if (training.is_primary()) log(LogLevel::warning, fmt::format("{}; accepted", sentence));
     return;
   }
   throw Error(ErrorCode::incompatible,
-              sentence +
-                  ". Use hosts of one kind with the same release of Holdfast; where only the instruction set "
-                  "differs, set ONEDNN_MAX_CPU_ISA to the smaller one on all hosts");
+              fmt::format("{}. Use hosts of one kind with the same release of Holdfast; where only the instruction set "
+                          "differs, set ONEDNN_MAX_CPU_ISA to the smaller one on all hosts",
+                          sentence));
 }
 
 }  // namespace holdfast

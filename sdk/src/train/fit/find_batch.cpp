@@ -69,7 +69,7 @@ class BatchSearch {
  private:
   void check() const {
     const auto require = [](bool condition, const std::string& sentence) {
-      if (!condition) throw Error(ErrorCode::invalid_argument, "find_batch() " + sentence);
+      if (!condition) throw Error(ErrorCode::invalid_argument, fmt::format("find_batch() {}", sentence));
     };
     require(options_.memory_bytes > 0, "got no limit: say how many bytes a replica may take, as .memory_bytes");
     require(options_.highest >= 1 && options_.multiple_of >= 0,

@@ -17,7 +17,7 @@ namespace {
 
 void check_trial(const FindLearningRateOptions& options) {
   const auto require = [](bool condition, const std::string& sentence) {
-    if (!condition) throw Error(ErrorCode::invalid_argument, "find_learning_rate() " + sentence);
+    if (!condition) throw Error(ErrorCode::invalid_argument, fmt::format("find_learning_rate() {}", sentence));
   };
   require(options.lowest > 0 && options.lowest < options.highest && std::isfinite(options.highest),
           fmt::format("from {} to {}: the lowest rate is above 0, and the highest above it", options.lowest,

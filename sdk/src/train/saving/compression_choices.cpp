@@ -70,7 +70,7 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
   try {
     if (files_.exists(path)) {
       const std::optional<SavepointCompression> recorded = recorded_compression(read_text_file(files_, path));
-      if (recorded) return {*recorded, "recorded in " + path};
+      if (recorded) return {*recorded, fmt::format("recorded in {}", path)};
     }
     if (size_bytes(snapshot) < kSmallestMeasured) {
       return {SavepointCompression::fast,

@@ -47,7 +47,7 @@ void log_event(const SavepointEvent& event) {
                                        "slower than savepoints are due; save less often, or on a faster disk",
                                        event.seconds, event.path));
   } else if (event.kind == Kind::compression_chosen) {
-    log(LogLevel::info, "savepoints are compressed as " + event.why);
+    log(LogLevel::info, fmt::format("savepoints are compressed as {}", event.why));
   }
 }
 

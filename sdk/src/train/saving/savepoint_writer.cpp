@@ -210,7 +210,7 @@ void SavepointWriter::show(BackgroundWork work) const {
 
 void SavepointWriter::write(const Work& work) {
   const std::string& path = work.request.path;
-  show({.what = "the writing of " + path});
+  show({.what = fmt::format("the writing of {}", path)});
   const SavepointCompression compression = compression_of(work);
   // One event for all: each of its kinds adds to what the one before had.
   SavepointEvent event = event_of(SavepointEvent::Kind::started, path, work.request.step);

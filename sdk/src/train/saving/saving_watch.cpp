@@ -17,8 +17,8 @@ namespace {
 // system show.
 std::string describe_operation(const FileOperation& operation) {
   if (operation.name == "rename") return fmt::format("rename of {} to {}", operation.path, operation.new_path);
-  if (operation.name == "sync") return "fsync of " + operation.path;
-  if (operation.name == "sync_folder") return "fsync of the folder " + operation.path;
+  if (operation.name == "sync") return fmt::format("fsync of {}", operation.path);
+  if (operation.name == "sync_folder") return fmt::format("fsync of the folder {}", operation.path);
   return fmt::format("{} of {}", operation.name, operation.path);
 }
 

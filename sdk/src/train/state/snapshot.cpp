@@ -59,7 +59,7 @@ void require_same_arrays(const std::vector<StateSpan>& spans, const std::string&
   };
   for (const StateSpan& span : spans) {
     const std::optional<Shape> shape = shape_in(span.name);
-    if (!shape) throw refuse("it has no array " + span.name);
+    if (!shape) throw refuse(fmt::format("it has no array {}", span.name));
     if (*shape == span.shape) continue;
     throw refuse(
         fmt::format("its array {} has shape {} instead of {}", span.name, shape->to_string(), span.shape.to_string()));
@@ -207,7 +207,7 @@ Snapshot view_of_image(std::span<const std::byte> image) {
   // The arrays are viewed as floats where they lie.
   HOLDFAST_ASSERT(reinterpret_cast<std::uintptr_t>(image.data()) % alignof(float) == 0);
   const auto refuse = [](const std::string& why) {
-    return Error(ErrorCode::invalid_file, "a snapshot in memory cannot be read: " + why);
+    return Error(ErrorCode::invalid_file, fmt::format("a snapshot in memory cannot be read: {}", why));
   };
   std::uint64_t bytes = 0;
   if (image.size() < sizeof bytes) throw refuse("it is too short");
@@ -260,7 +260,7 @@ static std::vector<std::span<const float>> weights_in(const Snapshot& snapshot, 
       found.push_back(array->values);
       continue;
     }
-    const std::string has = array == nullptr ? "has no such array" : "has " + array->shape.to_string();
+    const std::string has = array == nullptr ? "has no such array" : fmt::format("has {}", array->shape.to_string());
     throw Error(ErrorCode::incompatible,
                 fmt::format("the weights in {0} do not fit: the model has {1} of shape {2}, and {0} {3}; load the "
                             "weights of a model with the same layers",

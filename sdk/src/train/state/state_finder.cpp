@@ -51,7 +51,7 @@ void StateFinder::check_arithmetic() {
       if (!states.empty()) require_same_choices(states.front().second, choices_, states.front().first);
       throw OtherChoices(fmt::format("{}. {}, set accept_other_arithmetic, or {}", sentence, advice, kHowToStartAnew));
     }
-    log(LogLevel::warning, sentence + "; accepted");
+    log(LogLevel::warning, fmt::format("{}; accepted", sentence));
   }
   if (!context_.writes_files) return;
   write_whole_file(files, path, std::as_bytes(std::span(now)));

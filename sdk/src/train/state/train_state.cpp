@@ -164,7 +164,7 @@ CallRecord::PerReplica per_replica_from(const Json& object) {
   }
   if (object.contains("rate_for_replicas")) record.rate_for_replicas = integer_at<int>(object, "rate_for_replicas");
   const std::string problem = problem_of_replay(record.changes);
-  if (!problem.empty()) throw unreadable_state("its list of changes of the batch is wrong: " + problem);
+  if (!problem.empty()) throw unreadable_state(fmt::format("its list of changes of the batch is wrong: {}", problem));
   return record;
 }
 
@@ -303,7 +303,7 @@ std::string text_that_is_not_utf8(const Json& state) {
   };
   const Json callbacks = state.value("callbacks", Json::object());
   for (const auto& [name, callback] : callbacks.items()) {
-    if (is_text(Json(name)) && !is_text(callback)) return "the state of the callback " + name;
+    if (is_text(Json(name)) && !is_text(callback)) return fmt::format("the state of the callback {}", name);
   }
   return "the name of a callback or a metric";
 }
@@ -472,19 +472,21 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   // Calls that only one of the two has do not contradict: the program goes on after them.
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
     const std::string call_name = fmt::format("call {} of the Trainer", i + 1);
-    describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
-    describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
-    describe_differences(call_name + ": steps_per_epoch", saved.calls[i].steps_per_epoch, now.calls[i].steps_per_epoch,
+    describe_differences(fmt::format("{} (fit or evaluate)", call_name), saved.calls[i].kind, now.calls[i].kind,
                          sentences);
-    describe_differences(call_name + ": accumulate", saved.calls[i].accumulate, now.calls[i].accumulate, sentences);
+    describe_differences(fmt::format("{}: epochs", call_name), saved.calls[i].epochs, now.calls[i].epochs, sentences);
+    describe_differences(fmt::format("{}: steps_per_epoch", call_name), saved.calls[i].steps_per_epoch,
+                         now.calls[i].steps_per_epoch, sentences);
+    describe_differences(fmt::format("{}: accumulate", call_name), saved.calls[i].accumulate, now.calls[i].accumulate,
+                         sentences);
     if (!saved.calls[i].is_finished && saved.calls[i].accumulate == now.calls[i].accumulate) {
-      describe_differences(call_name + ": order in which accumulated batches are added", order_of_sums(saved.calls[i]),
-                           order_of_sums(now.calls[i]), sentences);
+      describe_differences(fmt::format("{}: order in which accumulated batches are added", call_name),
+                           order_of_sums(saved.calls[i]), order_of_sums(now.calls[i]), sentences);
     }
-    describe_differences(call_name + ": global_batch", batch_policy(saved.calls[i]), batch_policy(now.calls[i]),
-                         sentences);
-    describe_differences(call_name + ": data", Json::parse(saved.calls[i].data), Json::parse(now.calls[i].data),
-                         sentences);
+    describe_differences(fmt::format("{}: global_batch", call_name), batch_policy(saved.calls[i]),
+                         batch_policy(now.calls[i]), sentences);
+    describe_differences(fmt::format("{}: data", call_name), Json::parse(saved.calls[i].data),
+                         Json::parse(now.calls[i].data), sentences);
   }
   if (sentences.empty()) return;
   // Another model differs in hundreds of leaves, and eight of them say so.

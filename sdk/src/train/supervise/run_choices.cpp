@@ -58,8 +58,9 @@ Reduction recorded_reduction(const Json& object, const std::string& path) {
   for (const Reduction reduction : {Reduction::shard_order, Reduction::fastest}) {
     if (recorded == name(reduction)) return reduction;
   }
-  throw damaged_choices(
-      path, "its \"reduction\" is " + shown_text(recorded.dump(-1, ' ', true, Json::error_handler_t::replace), 40));
+  throw damaged_choices(path,
+                        fmt::format("its \"reduction\" is {}",
+                                    shown_text(recorded.dump(-1, ' ', true, Json::error_handler_t::replace), 40)));
 }
 
 RunChoices recorded_choices(const std::string& path) {
@@ -97,7 +98,7 @@ void require_same_replicas(const RunChoices& choices, int replicas, const Superv
     throw OtherChoices(
         fmt::format("{}. Use as many as before, set accept_other_arithmetic, or {}", sentence, kHowToStartAnew));
   }
-  log(LogLevel::warning, sentence + "; accepted");
+  log(LogLevel::warning, fmt::format("{}; accepted", sentence));
 }
 
 RunChoices settle_choices(const SuperviseOptions& options, int replicas) {

@@ -52,7 +52,7 @@ static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery:
 void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
   try {
     const std::optional<std::string> path = save_from_memory(options.run_directory, step, image);
-    if (path) log(LogLevel::info, "the newest state in memory was saved as " + *path);
+    if (path) log(LogLevel::info, fmt::format("the newest state in memory was saved as {}", *path));
   } catch (const std::exception& failure) {
     log(LogLevel::error, std::string("the newest state in memory could not be saved: ") + failure.what());
   }
@@ -126,8 +126,8 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
           .worker_config = worker_config(options, choices, plan.calls),
-          .registration = {.call = name_of_call(plan.calls.earlier.size(), options.run_directory) +
-                                   ", which it was started for",
+          .registration = {.call = fmt::format("{}, which it was started for",
+                                               name_of_call(plan.calls.earlier.size(), options.run_directory)),
                            .advice = kSameCalls},
           .variables_of = [&plan](const recovery::NewProcess& process) { return variables_of(plan, process); },
           .when_unfinished = [&options](std::int64_t step,

@@ -4,6 +4,8 @@
 
 #include "compute/cuda/products/cudnn_convolution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -132,12 +134,12 @@ std::string name_of(ConvolutionPass pass) {
 
 CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& name, Precision precision,
                                const ConvolutionShape& shape, ConvolutionPass pass)
-    : images(tensor(kImages, precision, layout_of_input(shape), "the images of " + name)),
-      kernel(tensor(kKernel, precision, layout_of_kernel_copy(shape), "the kernel of " + name)),
-      outputs(tensor(kOutputs, precision, layout_of_output(shape), "the outputs of " + name)),
-      convolution(make_convolution(shape, "the windows of " + name)),
+    : images(tensor(kImages, precision, layout_of_input(shape), fmt::format("the images of {}", name))),
+      kernel(tensor(kKernel, precision, layout_of_kernel_copy(shape), fmt::format("the kernel of {}", name))),
+      outputs(tensor(kOutputs, precision, layout_of_output(shape), fmt::format("the outputs of {}", name))),
+      convolution(make_convolution(shape, fmt::format("the windows of {}", name))),
       operation(names_of(pass).type, name),
-      graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "the graph of " + name) {
+      graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, fmt::format("the graph of {}", name)) {
   const OperationNames names = names_of(pass);
   operation.descriptor(names.convolution, convolution)
       .descriptor(names.images, images)
@@ -200,7 +202,7 @@ std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target
 }
 
 bool CudnnConvolution::choose_engine(const CudnnTarget& target, cudnnBackendHeurMode_t mode) {
-  CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "the heuristic for " + operation_);
+  CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, fmt::format("the heuristic for {}", operation_));
   heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_->graph)
       .choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (target.handle == nullptr) heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.description);
@@ -224,7 +226,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
       !may_run(engines.front().numerical_notes(), precision_)) {
     return false;
   }
-  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);
+  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, fmt::format("the plan of {}", operation_));
   // Finalizing a plan is the only way to learn whether an engine takes this shape on this device.
   plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   if (target.handle == nullptr) {
@@ -237,7 +239,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
   // All operations share one workspace, so a single greedy engine would cost its memory for the whole run.
   if (workspace > most_library_bytes_) return false;
   library_bytes_ = round_to_block(static_cast<std::size_t>(workspace));
-  engine_ = "engine " + std::to_string(engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  engine_ = fmt::format("engine {}", engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   configuration_ = std::move(configuration);
   plan_ = std::move(plan);
   return true;
@@ -295,7 +297,7 @@ void CudnnConvolution::copy_out(const Operand& operand, const std::byte* copy, f
 
 void CudnnConvolution::check_alignment(const Operand& operand, const float* array) const {
   if (is_aligned(array, static_cast<std::size_t>(operand.alignment))) return;
-  throw Error(ErrorCode::invalid_argument, operation_ + " needs its arrays to begin with a whole sample");
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} needs its arrays to begin with a whole sample", operation_));
 }
 
 void CudnnConvolution::execute(CudaContext& context, const std::array<void*, 3>& pointers, std::byte* workspace) const {

@@ -117,7 +117,9 @@ std::vector<CudnnDescriptor> CudnnDescriptor::descriptors_of(cudnnBackendAttribu
   // The library fills in descriptors that the caller has made.
   std::vector<CudnnDescriptor> inner;
   std::vector<cudnnBackendDescriptor_t> raw;
-  for (std::int64_t i = 0; i < limit; ++i) raw.push_back(inner.emplace_back(type, "a part of " + what_).get());
+  for (std::int64_t i = 0; i < limit; ++i) {
+    raw.push_back(inner.emplace_back(type, fmt::format("a part of {}", what_)).get());
+  }
   const std::int64_t count = read(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, limit, raw.data());
   // There may be fewer than the limit, and the rest were never filled in.
   inner.erase(inner.begin() + count, inner.end());

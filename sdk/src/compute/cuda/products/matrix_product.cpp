@@ -50,10 +50,10 @@ void MatrixProduct::repeat(const Array& array, std::int64_t offset) const {
   const auto count = static_cast<std::int32_t>(shape_.batches);
   check_cublas(
       cublasLtMatrixLayoutSetAttribute(array.layout.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
-      "the number of products for " + operation_);
+      fmt::format("the number of products for {}", operation_));
   check_cublas(cublasLtMatrixLayoutSetAttribute(array.layout.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
                                                 &offset, sizeof(offset)),
-               "the distance of products for " + operation_);
+               fmt::format("the distance of products for {}", operation_));
 }
 
 template <class Value>
@@ -69,7 +69,7 @@ MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation,
   HOLDFAST_ASSERT(shape.batches == 1 || !shape.has_bias);
   cublasLtMatmulDesc_t desc = nullptr;
   check_cublas(cublasLtMatmulDescCreate(&desc, compute_type(shape.precision), CUDA_R_32F),
-               "cublasLtMatmulDescCreate for " + operation);
+               fmt::format("cublasLtMatmulDescCreate for {}", operation));
   desc_.reset(desc);
   const auto transposed = [](bool is) { return is ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(shape.is_right_transposed));
@@ -105,7 +105,7 @@ MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation,
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(nullptr));
     found = choose_algorithm();
   }
-  if (!found) throw Error(ErrorCode::unsupported, "cuBLASLt has no algorithm for " + operation);
+  if (!found) throw Error(ErrorCode::unsupported, fmt::format("cuBLASLt has no algorithm for {}", operation));
   describe_algorithm();
 }
 
@@ -149,7 +149,7 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
       result_.layout.get(), made, static_cast<int>(results.size()), results.data(), &count);
   // Not an error yet: the next mask, or the product without its bias, may have an algorithm.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
-  check_cublas(status, "cublasLtMatmulAlgoGetHeuristic for " + operation_);
+  check_cublas(status, fmt::format("cublasLtMatmulAlgoGetHeuristic for {}", operation_));
   for (const auto& result : std::span(results).first(static_cast<std::size_t>(count))) {
     if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMaximumWorkspaceBytes) continue;
     if (!is_ordered(config_of<std::uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))) continue;

@@ -80,14 +80,14 @@ CudaContext::CudaContext(int device) : device_(device) {
   device_model_ = properties.name;
   multiprocessors_ = properties.multiProcessorCount;
   compute_capability_ = 10 * properties.major + properties.minor;
-  check_cuda(cudaSetDevice(device), "cudaSetDevice to " + this->device());
+  check_cuda(cudaSetDevice(device), fmt::format("cudaSetDevice to {}", this->device()));
 
   cudaStream_t stream = nullptr;
   // Not ordered with the default stream, which other libraries of the process may use.
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   stream_.reset(stream);
   cublasLtHandle_t cublas = nullptr;
-  check_cublas(cublasLtCreate(&cublas), "cublasLtCreate on " + this->device());
+  check_cublas(cublasLtCreate(&cublas), fmt::format("cublasLtCreate on {}", this->device()));
   cublas_.reset(cublas);
 }
 
@@ -206,7 +206,7 @@ cudnnHandle_t CudaContext::cudnn() {
   // Made when the first convolution asks: a handle takes time and memory that other models need not spend.
   if (cudnn_ == nullptr) {
     cudnnHandle_t handle = nullptr;
-    check_cudnn(cudnnCreate(&handle), "cudnnCreate on " + device());
+    check_cudnn(cudnnCreate(&handle), fmt::format("cudnnCreate on {}", device()));
     cudnn_.reset(handle);
     check_cudnn(cudnnSetStream(handle, stream_.get()), "cudnnSetStream");
   }

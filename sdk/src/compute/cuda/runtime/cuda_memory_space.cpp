@@ -159,7 +159,7 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
   static_cast<void>(cudaGetLastError());
   // This is not about the memory: the device has failed, and going on without pinning would hide it.
-  if (ends_use_of_device(status)) check_cuda(status, "cudaHostRegister of " + in_bytes(memory.size()));
+  if (ends_use_of_device(status)) check_cuda(status, fmt::format("cudaHostRegister of {}", in_bytes(memory.size())));
   if (status == cudaSuccess) {
     pinned_.add(memory);
   } else {
@@ -176,7 +176,7 @@ void CudaMemorySpace::unpin(std::span<std::byte> memory) {
   // cudaHostUnregister() waits for the device without a deadline, so a wait with a deadline comes first.
   context_.wait();
   const CudaContext::StreamLock lock = context_.lock_stream();
-  check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
+  check_cuda(cudaHostUnregister(memory.data()), fmt::format("cudaHostUnregister of {}", in_bytes(memory.size())));
 }
 
 }  // namespace holdfast::compute

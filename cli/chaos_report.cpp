@@ -59,7 +59,7 @@ std::string missed_faults(const ChaosCase& entry) {
   for (std::size_t i = 0; i < faults.size() && entry.missed > 0; ++i) {
     if (!std::binary_search(struck.begin(), struck.end(), static_cast<int>(i))) missed.push_back(faults[i]);
   }
-  return missed.empty() || struck.empty() ? "" : "\n  missed: " + joined(missed, "; ");
+  return missed.empty() || struck.empty() ? "" : fmt::format("\n  missed: {}", joined(missed, "; "));
 }
 
 // Whether all faults struck is shown for every case, because a missed fault proves nothing.

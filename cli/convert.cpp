@@ -63,7 +63,7 @@ format::ConvertOptions library_options(const ConvertOptions& options, Progress& 
 int convert(FileSystem& files, const ConvertOptions& options, Console& console) {
   const format::Conversion result = [&] {
     // The end of this block clears the progress line before the result is printed.
-    Progress progress(console, "reading " + options.input);
+    Progress progress(console, fmt::format("reading {}", options.input));
     return format::convert_file(files, options.input, options.output, library_options(options, progress));
   }();
   console.out << "wrote " << printable(options.output) << " (" << name(result.to)

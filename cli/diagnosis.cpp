@@ -186,7 +186,7 @@ class Doctor {
                                          to_string(*library.version), library.path, to_string(oldest));
     // If the back end loads with an old version, training may work, so this is only a warning.
     if (!does_back_end_load()) return refuse(what, how_to_install(library.name));
-    warn(what + ", and this version was not tested", how_to_install(library.name));
+    warn(fmt::format("{}, and this version was not tested", what), how_to_install(library.name));
   }
 
   // Findings about one device are warnings, since another one may do.
@@ -211,7 +211,7 @@ class Doctor {
 
   void examine_split(const GpuFacts& device, const std::string& name) {
     if (!facts_.is_instance_named) {
-      return warn(name + " is split into instances (MIG), and CUDA shows a process one of them",
+      return warn(fmt::format("{} is split into instances (MIG), and CUDA shows a process one of them", name),
                   "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
     }
     if (std::count(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index) == 0) return;
@@ -250,14 +250,14 @@ class Doctor {
            "reset it when nothing runs on it (nvidia-smi --gpu-reset); if errors return, have the card checked");
     }
     if (device.has_retirement_failed.value_or(false)) {
-      warn(name + " has failed memory and no spare memory to replace it", "have the card replaced");
+      warn(fmt::format("{} has failed memory and no spare memory to replace it", name), "have the card replaced");
     }
     if (device.is_retirement_pending.value_or(false)) {
-      warn(name + " has failed memory, which its next reset will retire",
+      warn(fmt::format("{} has failed memory, which its next reset will retire", name),
            "reset it when nothing runs on it: nvidia-smi --gpu-reset");
     }
     if (device.has_ecc == false) {
-      note(name + " does not correct errors of its memory (ECC is off)",
+      note(fmt::format("{} does not correct errors of its memory (ECC is off)", name),
            "turn ECC on (nvidia-smi -e 1) if you want memory errors corrected");
     }
     // What other processes hold is missing to training, which then may not fit.
@@ -312,7 +312,7 @@ class Doctor {
     const LibraryFacts& nccl = facts_.nccl;
     std::string problem;
     if (nccl.path.empty()) {
-      problem = "NCCL was not found: " + nccl.problem;
+      problem = fmt::format("NCCL was not found: {}", nccl.problem);
     } else if (nccl.version && *nccl.version < kOldestNccl) {
       problem = fmt::format("NCCL {} ({}) is too old; {} is needed", to_string(*nccl.version), nccl.path,
                             to_string(kOldestNccl));
@@ -321,7 +321,7 @@ class Doctor {
     }
     // Not an error: one device can train without NCCL.
     has_nccl_ = false;
-    warn(problem + "; without it only one device can train", how_to_install("NCCL"));
+    warn(fmt::format("{}; without it only one device can train", problem), how_to_install("NCCL"));
   }
 
   // --- all
@@ -340,9 +340,9 @@ class Doctor {
     if (!has_gpus_) {
       diagnosis_.plan = cpus + why_cpus_;
     } else if (!are_gpus_usable_) {
-      diagnosis_.plan = cpus + "its GPUs cannot be used";
+      diagnosis_.plan = fmt::format("{}its GPUs cannot be used", cpus);
     } else {
-      diagnosis_.plan = "trains on " + describe_devices();
+      diagnosis_.plan = fmt::format("trains on {}", describe_devices());
     }
   }
 

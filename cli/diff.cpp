@@ -85,7 +85,7 @@ class Comparison {
     out << "\n";
     if (is_equal()) {
       out << "equal: " << describe_count(common_, "array")
-          << (options_.tolerance ? " within " + describe_number(*options_.tolerance) : "");
+          << (options_.tolerance ? fmt::format(" within {}", describe_number(*options_.tolerance)) : "");
     } else {
       out << "different: " << values_.size() + other_type_.size() << " of " << describe_count(common_, "common array")
           << ", " << only_in_a_.size() << " only in A, " << only_in_b_.size() << " only in B";

@@ -54,8 +54,9 @@ void tell_host(std::ostream& out, const MachineFacts& facts) {
   table.add({"cores", std::to_string(facts.cores)});
   table.add({"memory", describe_bytes(facts.memory_bytes)});
   table.add({"/dev/shm", facts.shared_memory_bytes ? describe_bytes(*facts.shared_memory_bytes) : "none"});
-  table.add(
-      {"locked memory", facts.locked_memory_bytes ? "at most " + describe_bytes(*facts.locked_memory_bytes) : "any"});
+  table.add({"locked memory", facts.locked_memory_bytes
+                                  ? fmt::format("at most {}", describe_bytes(*facts.locked_memory_bytes))
+                                  : "any"});
   table.add({"HDF5 plugin", found_or(facts.hdf5_plugin, "not found")});
   table.write(out);
 }

@@ -63,7 +63,7 @@ std::string describe_maker(const format::AnyFile& file, const OrderedJson& metad
   const OrderedJson& keras = member(metadata, "keras");
   if (keras.is_object()) return describe_keras(keras);
   const std::string holdfast = text_or_empty(member(metadata, "holdfast"));
-  if (!holdfast.empty()) return "Holdfast " + holdfast;
+  if (!holdfast.empty()) return fmt::format("Holdfast {}", holdfast);
   if (file.kind() == format::FileKind::safetensors) {
     const std::string framework = text_or_empty(member(metadata, "format"));
     return framework.empty() ? "" : fmt::format("safetensors for \"{}\"", framework);

@@ -46,7 +46,7 @@ CLI::Validator whole_from(std::int64_t lowest) {
 CLI::Validator size_in_bytes() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
-        if (text.starts_with('-')) return text + " is not a size such as 10MB or 2GiB";
+        if (text.starts_with('-')) return fmt::format("{} is not a size such as 10MB or 2GiB", text);
         const CLI::Validator as_size = CLI::AsSizeValue(false);
         return as_size(text);
       },

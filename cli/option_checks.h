@@ -54,7 +54,7 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& choices)
           text = std::to_string(static_cast<int>(value));
           return "";
         }
-        return text + " is not one of " + allowed;
+        return fmt::format("{} is not one of {}", text, allowed);
       },
       "");
 }

@@ -85,7 +85,7 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
 // everything, and when keep_best names a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
-  if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
+  if (!files.exists(folder)) throw Error(ErrorCode::not_found, fmt::format("there is no folder {}", folder));
   // Rules that delete nothing come from a forgotten option.
   if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
     throw Error(

@@ -79,7 +79,7 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
 std::string name_of(const RunReport::Incident& incident) {
   const std::string host = incident.host < 0 ? "" : fmt::format(" on host {}", incident.host);
   const std::string process = fmt::format(" (process {}, pid {}{})", incident.member, incident.pid, host);
-  if (incident.rank < 0) return "a process that was not training" + process;
+  if (incident.rank < 0) return fmt::format("a process that was not training{}", process);
   const std::string name = fmt::format("replica {}{} of generation {}", incident.rank, process, incident.generation);
   return incident.step < 0 ? name : fmt::format("{} in step {}", name, incident.step);
 }
@@ -91,8 +91,9 @@ std::string describe_loss(const RunReport::Incident& incident) {
     return incident.replicas > 0 ? "nothing: the others went on" : "nothing: no replica was training";
   // The cost is known only after the run has passed the step that it had reached before.
   if (!incident.repeated) return "unknown: the journal shows no progress after it";
-  std::string loss =
-      *incident.repeated == 0 ? "no step" : describe_count(*incident.repeated, "step") + ", computed again";
+  std::string loss = *incident.repeated == 0
+                         ? "no step"
+                         : fmt::format("{}, computed again", describe_count(*incident.repeated, "step"));
   if (incident.resumed) {
     loss += fmt::format(", since no replica kept its state: it came from {} of step {}",
                         printable(incident.resumed->path), incident.resumed->step);
@@ -103,7 +104,8 @@ std::string describe_loss(const RunReport::Incident& incident) {
   }
   if (incident.next_replicas >= incident.replicas) return loss;
   loss += "; a replica was missing ";
-  return loss + (incident.whole ? "for " + describe_duration(*incident.whole - incident.noticed) : "until the end");
+  return loss + (incident.whole ? fmt::format("for {}", describe_duration(*incident.whole - incident.noticed))
+                                : "until the end");
 }
 
 // All times count from the moment at which the watchdog noticed the failure. The failure itself may
@@ -171,7 +173,7 @@ std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) 
   for (const RunReport::Assignment& assignment : replica.assignments)
     events.push_back({assignment.time, describe_assignment(assignment)});
   for (const RunReport::Remark& remark : replica.left_alone) {
-    events.push_back({remark.time, "it was not replaced: " + printable(remark.sentence)});
+    events.push_back({remark.time, fmt::format("it was not replaced: {}", printable(remark.sentence))});
   }
   if (replica.ended) events.push_back({*replica.ended, describe_end(replica)});
   std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a.time < b.time; });

@@ -1,6 +1,8 @@
 // Measures the values of each array. Large arrays are read piece by piece, in several passes, so that a file may be
 // larger than memory. Small ones are kept whole, so that most files are read once.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -140,7 +142,7 @@ class Measurement {
 int stats(FileSystem& files, const StatsOptions& options, Console& console) {
   const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
   const std::vector<ArrayStatistics> statistics = [&] {
-    Progress progress(console, "reading " + options.path);
+    Progress progress(console, fmt::format("reading {}", options.path));
     return Measurement(file).run(progress);
   }();
   if (options.as_json) {

@@ -69,7 +69,7 @@ std::string describe_place(const Json& place) {
 
 // A process of another host has memory there, which nobody has looked at.
 std::string describe_memory(const Json& bytes) {
-  return bytes.is_null() ? "-" : with_digits(bytes.get<double>() / (1024 * 1024), 0) + " MiB";
+  return bytes.is_null() ? "-" : fmt::format("{} MiB", with_digits(bytes.get<double>() / (1024 * 1024), 0));
 }
 
 void add_row(Table& table, const Json& member, bool with_shards) {
@@ -81,7 +81,7 @@ void add_row(Table& table, const Json& member, bool with_shards) {
                                member.at("stage").get<std::string>(),
                                member.at("phase").get<std::string>(),
                                describe_step(member.at("step")),
-                               with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
+                               fmt::format("{} s", with_digits(member.at("seconds_since_progress").get<double>(), 1)),
                                with_digits(member.at("samples_per_second").get<double>(), 1),
                                describe_memory(member.at("resident_bytes")),
                                number("restarts")};
@@ -96,7 +96,7 @@ std::string describe_host(const Json& host) {
   const auto stage = host.at("stage").get<std::string>();
   if (stage == "awaited") return "has not joined yet";
   if (stage == "there") return "part of the run";
-  const std::string since = with_digits(host.at("seconds_away").get<double>(), 1) + " s";
+  const std::string since = fmt::format("{} s", with_digits(host.at("seconds_away").get<double>(), 1));
   if (stage == "leaving") return fmt::format("is leaving, asked {} ago", since);
   if (host.at("was_asked_to_leave").get<bool>()) return fmt::format("has left, asked {} ago", since);
   return fmt::format("lost {} ago: {}", since, printable(host.at("why_away").get<std::string>()));

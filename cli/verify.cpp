@@ -83,7 +83,7 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
     const format::ArrayFile file = format::ArrayFile::open(files, path);
     {
       // The end of this block clears the progress line before the result is printed.
-      Progress progress(console, "verifying " + path);
+      Progress progress(console, fmt::format("verifying {}", path));
       file.verify([&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); });
     }
     console.out << printable(path) << ": whole, " << describe_count(file.arrays().size(), "array") << ", "

@@ -32,7 +32,7 @@ std::string make_secret_file() {
   std::string path = (std::filesystem::temp_directory_path() / "holdfast-secret-XXXXXX").string();
   const FileDescriptor file(::mkstemp(path.data()));
   if (!file.is_open() || ::write(file.value(), secret.data(), secret.size()) != static_cast<ssize_t>(secret.size())) {
-    throw system_error(errno, "cannot make a file with a secret like " + path);
+    throw system_error(errno, fmt::format("cannot make a file with a secret like {}", path));
   }
   return path;
 }

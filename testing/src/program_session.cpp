@@ -94,7 +94,7 @@ ProgramSession::ProgramSession(std::vector<std::string> command, const std::vect
   const int parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) become(arguments.data(), all_variables.data(), writing.value(), error_writing.value(), parent);
-  if (pid_ < 0) throw system_error(errno, "cannot fork a process for " + command.front());
+  if (pid_ < 0) throw system_error(errno, fmt::format("cannot fork a process for {}", command.front()));
   ended_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   spoken_ = std::move(reading);
   writing.reset();
@@ -107,7 +107,7 @@ ProgramSession::ProgramSession(std::vector<std::string> command, const std::vect
   if (error_number == 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
-  throw system_error(error_number, "cannot run the program " + command.front());
+  throw system_error(error_number, fmt::format("cannot run the program {}", command.front()));
 }
 
 ProgramSession::~ProgramSession() {

@@ -147,7 +147,8 @@ const RunResult& ResilienceTest::undisturbed() {
   if (undisturbed_) return *undisturbed_;
   RunResult run = run_program(program_, {.time_limit = options_.time_limit});
   if (run.exit_code != 0 || run.is_out_of_time || !run.last_fit) {
-    const std::string end = run.is_out_of_time ? "did not end in time" : "ended with " + describe_end(run);
+    const std::string end =
+        run.is_out_of_time ? "did not end in time" : fmt::format("ended with {}", describe_end(run));
     throw Error(ErrorCode::failed_replica,
                 fmt::format("the undisturbed run of {} {} ({}), so runs under faults cannot be compared with it",
                             program_.command.front(), end, describe(run.last_fit)));

@@ -31,7 +31,9 @@ bool replace_all(std::string& text, const std::string& from, const std::string& 
 // mkdtemp() creates the folder itself, so two tests at once never share one.
 std::string make_temporary_folder() {
   std::string pattern = (fs::temp_directory_path() / "holdfast-resilience-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw system_error(errno, "cannot make a temporary folder like " + pattern);
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw system_error(errno, fmt::format("cannot make a temporary folder like {}", pattern));
+  }
   return pattern;
 }
 
@@ -53,7 +55,7 @@ RunFolder::RunFolder(const std::string& wanted) {
   }
   std::error_code failure;
   fs::create_directories(wanted, failure);
-  if (failure) throw system_error(failure.value(), "cannot make the run directory " + wanted);
+  if (failure) throw system_error(failure.value(), fmt::format("cannot make the run directory {}", wanted));
   run_directory_ = wanted;
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <vector>
 
+#include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"

@@ -64,12 +64,6 @@ Digest digest_of_structure(File& file, const std::string& path, const Index& ind
 
 }  // namespace
 
-std::uint64_t size_bytes(const ArrayInfo& array) {
-  std::uint64_t bytes = 0;
-  HOLDFAST_ASSERT(multiply_shape(array.shape, size_bytes(array.dtype), bytes));
-  return bytes;
-}
-
 struct ArrayFile::State {
   std::string path;
   ReadOptions options;

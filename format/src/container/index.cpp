@@ -15,7 +15,6 @@
 #include "container/user_block.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
-#include "holdfast/format/array_file.h"
 
 namespace holdfast::format {
 namespace {

@@ -34,9 +34,6 @@ namespace holdfast::format {
 // enough.
 bool begins_as_array_file(std::span<const std::byte> head);
 
-// The size of the array's elements in memory.
-std::uint64_t size_bytes(const ArrayInfo& array);
-
 // How write_array_file() stores arrays.
 struct WriteOptions {
   Compression compression = Compression::fast;  // of all arrays

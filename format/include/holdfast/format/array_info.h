@@ -47,6 +47,9 @@ struct ArrayInfo {
   Storage storage = Storage::contiguous;  // how the elements lie in the file
 };
 
+// The size of the array's elements in memory.
+std::uint64_t size_bytes(const ArrayInfo& array);
+
 // How the elements are stored. What read() returns does not depend on it.
 enum class Compression {
   fast,  // zstd frames of literals only: weights shrink as much as with zstd's levels, several times faster

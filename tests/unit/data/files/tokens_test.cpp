@@ -198,7 +198,7 @@ TEST_F(TokenFiles, ThatWereCutAreRefused) {
 
   expect_refused(ErrorCode::invalid_file, {file + " has 7 bytes", "whole ids of 2 bytes (u16)", "cut off"},
                  [&] { open_raw_tokens(file); });
-  expect_refused(ErrorCode::invalid_file, {"no header of 1024"},
+  expect_refused(ErrorCode::invalid_file, {"not a header of 1024"},
                  [&] { open_raw_tokens(file, {.header_bytes = 1024}); });
   expect_refused(ErrorCode::not_found, {"nothing.bin"}, [&] { open_raw_tokens(path("nothing.bin")); });
 }

@@ -6,13 +6,15 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
+#include "train/context/other_choices.h"
 
 namespace holdfast {
+
 void CallbackFields::refuse(const std::string& name, const char* what) const {
-  throw Error(ErrorCode::incompatible,
-              fmt::format("the savepoint has {} \"{}\" of the callback \"{}\", which the program names in "
-                          "describe_state(); use the program that wrote it, or start anew",
-                          what, name, callback_));
+  throw OtherChoices(
+      fmt::format("the state that the run has of the callback \"{}\" has {} \"{}\", which "
+                  "describe_state() names. Use the callback that wrote it, or {}",
+                  callback_, what, name, kHowToStartAnew));
 }
 
 template <typename Value>

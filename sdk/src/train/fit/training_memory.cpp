@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "collective/shard_accumulator.h"
 #include "compute/backend.h"
@@ -56,11 +57,13 @@ class TrainingMemoryPlan {
           ErrorCode::unsupported,
           fmt::format("training_memory() plans the memory of CPUs, and this replica computes on {}", context_.device));
     }
-    if (data_.batch_size() >= 1 && options_.accumulate >= 1) return;
+    // As many as fit() takes (fit_checks.cpp).
+    const int most = std::numeric_limits<int>::max() / context_.shards;
+    if (data_.batch_size() >= 1 && options_.accumulate >= 1 && options_.accumulate <= most) return;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("training_memory() got batches of {} samples, {} of them for a step; end the data set with "
-                            "batch(), and accumulate 1 or more",
-                            data_.batch_size(), options_.accumulate));
+                            "batch(), and accumulate 1 to {}",
+                            data_.batch_size(), options_.accumulate, most));
   }
 
   static std::size_t bytes_of(std::size_t floats) { return floats * sizeof(float); }

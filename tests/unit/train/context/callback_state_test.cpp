@@ -85,7 +85,7 @@ TEST(CallbackState, RefusesASavepointThatDoesNotHaveItsMembers) {
   };
 
   EXPECT_THAT(refusal("text", std::nullopt),
-              HasSubstr("has no \"text\" of the callback \"remembering\", which the program names"));
+              HasSubstr("of the callback \"remembering\" has no \"text\", which describe_state() names"));
   EXPECT_THAT(refusal("text", 1.0), HasSubstr("has another kind of \"text\""));
   EXPECT_THAT(refusal("int", std::int64_t{1} << 40), HasSubstr("has a number out of range for \"int\""));
   EXPECT_THAT(refusal("bool", std::int64_t{2}), HasSubstr("has a number out of range for \"bool\""));

@@ -300,8 +300,17 @@ TEST(Fit, NamesACallbackThatCannotRestoreItsState) {
     std::string name() const override { return "sum_of_losses"; }
     void restore(const CallbackState& state) override { std::get<double>(state.at("mean")); }
   };
+  class Described final : public Callback {
+   public:
+    std::string name() const override { return "sum_of_losses"; }
+    void describe_state(CallbackFields& fields) override { fields.add("mean", mean); }
+    double mean = 0;
+  };
   EXPECT_THROW(run(SumOfLosses()), std::runtime_error);
 
+  EXPECT_THAT(sentence_thrown_by([&] { run(Described()); }),
+              AllOf(HasSubstr("of the callback \"sum_of_losses\" has no \"mean\", which describe_state() names"),
+                    HasSubstr("start anew with HOLDFAST_START=fresh")));
   try {
     run(Edited());
     ADD_FAILURE() << "nothing was refused";

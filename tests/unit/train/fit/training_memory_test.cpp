@@ -263,6 +263,8 @@ TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForDenseLayers) {
   expect_planned_as_measured(dense_kind(), {.batch = 64});
   expect_planned_as_measured(dense_kind(), {.batch = 64, .shards = 2});
   expect_planned_as_measured(dense_kind({.use_ema = true}), {.batch = 16, .accumulate = 4});
+  // The second communicator of such steps has blocks of its own.
+  expect_planned_as_measured(dense_kind(), {.batch = 16, .shards = 2, .accumulate = 3});
 }
 
 TEST(TrainingMemory, IsWithinATenthOfWhatAProcessTakesForKeptWeightsAndClipping) {
@@ -317,6 +319,7 @@ TEST(TrainingMemory, RefusesDataWithoutBatchesAndNoBatchOfAStep) {
 
   EXPECT_EQ(code_of_refused_plan(data), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of_refused_plan(data.batch(4), {.accumulate = 0}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of_refused_plan(data.batch(4), {.accumulate = std::int64_t{1} << 40}), ErrorCode::invalid_argument);
 }
 
 }  // namespace holdfast

@@ -104,8 +104,9 @@ void FitCourse::count_step(const Batch& batch, const StepOutcome& outcome) {
   // After a step that failed, each rank looks at the samples that it has. All of them say the same about the step.
   std::string cause;
   if (!outcome.not_finite.empty()) {
-    cause = training_.runner->share_first_text(
-        sample_not_finite(batch, plan_.data(), training_.context->seed, training_.trainable.memory()));
+    std::string own = sample_not_finite(batch, plan_.data(), training_.context->seed, training_.trainable.memory());
+    training_.enter(TrainingPhase::waiting_for_peers);
+    cause = training_.runner->share_first_text(std::move(own));
   }
   // First: it throws where this step must not count, because its gradients are disputed or not finite.
   session_.agreement_.judge(outcome, cause);

@@ -207,6 +207,47 @@ TEST_F(TrainerOnAGpu, AccumulatesTheGradientsOfSeveralBatches) {
   expect_equal(on("cuda:0", train(6, 2)), train(12, 1)(eight));
 }
 
+// Three batches are no power of two: a generation connects a second time, and the sums have slots of their own.
+TEST_F(TrainerOnAGpu, AccumulatesThreeBatchesAsOneOfTripleSize) {
+  const auto train = [](std::int64_t batch, std::int64_t together) {
+    return [=](Replica& replica) {
+      Trainer trainer(replica, layered_model(), Adam(0.01F), crossentropy());
+      const FitResult fit = trainer.fit(small_data(48).batch(batch), {.epochs = 2, .accumulate = together});
+      return outcome_of_trainer(trainer, fit);
+    };
+  };
+  Replica twelve = Replica::alone({.seed = 3, .shards = 12, .device = "cuda:0"});
+  expect_equal(on("cuda:0", train(4, 3)), train(12, 1)(twelve));
+}
+
+// A block of Llama in small, whose scores are computed for seven positions at a time.
+TEST_F(TrainerOnAGpu, LearnsALanguageWithTurnedQueriesAndScoresInTiles) {
+  static constexpr std::int64_t kIds = 11, kLength = 8;
+  const auto train = [](std::optional<std::int64_t> ignored) {
+    return [=](Replica& replica) {
+      std::vector<std::int32_t> ids, next;
+      for (std::int32_t i = 0; i < 30 * kLength; ++i) {
+        ids.push_back((i * i + i / 3) % kIds);
+        next.push_back((i * i + i / 5) % kIds);
+      }
+      const Shape shape = {30, kLength};
+      const Dataset data = from_tensors({{"ids", Tensor(shape, ids)}}, {{"next", Tensor(shape, next)}});
+      const Value x = input({kLength}, {.dtype = DType::i32, .name = "ids"});
+      Value h = Embedding{kIds, 16}(x);
+      h = h + GroupQueryAttention{8, 2, 1, {.use_bias = false, .use_causal_mask = true, .rotary = {{}}}}(h, h);
+      h = RMSNormalization{}(h);
+      Trainer trainer(
+          replica, Model{x, Dense{kIds, {.name = "next"}}(h)}, Adam(0.01F),
+          SparseCategoricalCrossentropy{{.from_logits = true, .ignore_class = ignored, .positions_at_once = 7}},
+          {metrics::Perplexity{{.from_logits = true, .ignore_class = ignored}}});
+      const FitResult fit = trainer.fit(data.shuffle().batch(10), {.epochs = 3});
+      return outcome_of_trainer(trainer, fit, trainer.evaluate(data.batch(8)));
+    };
+  };
+  for (const std::optional<std::int64_t> ignored : {std::optional<std::int64_t>(), {1}})
+    expect_as_on_the_cpu(train(ignored));
+}
+
 TEST_F(TrainerOnAGpu, SkipsAStepThatIsNotFinite) {
   const auto train = [](WhenNotFinite when) {
     return [when](Replica& replica) {

@@ -234,7 +234,8 @@ TEST_F(TrainerOnAGpu, LearnsALanguageWithTurnedQueriesAndScoresInTiles) {
       const Dataset data = from_tensors({{"ids", Tensor(shape, ids)}}, {{"next", Tensor(shape, next)}});
       const Value x = input({kLength}, {.dtype = DType::i32, .name = "ids"});
       Value h = Embedding{kIds, 16}(x);
-      h = h + GroupQueryAttention{8, 2, 1, {.use_bias = false, .use_causal_mask = true, .rotary = {{}}}}(h, h);
+      h = h + GroupQueryAttention{
+                  8, 2, 1, {.use_bias = false, .use_causal_mask = true, .rotary = RotaryEmbeddingOptions{}}}(h, h);
       h = RMSNormalization{}(h);
       Trainer trainer(
           replica, Model{x, Dense{kIds, {.name = "next"}}(h)}, Adam(0.01F),

@@ -22,7 +22,8 @@
 //
 // A block of Llama turns queries and keys by their position instead of adding positions to its input:
 //
-//   const GroupQueryAttention llama{64, 8, 2, {.use_bias = false, .use_causal_mask = true, .rotary = {{}}}};
+//   const GroupQueryAttention llama{
+//       64, 8, 2, {.use_bias = false, .use_causal_mask = true, .rotary = RotaryEmbeddingOptions{}}};
 //
 // Parameters, in Keras's shapes: query_dense/kernel [width, heads, key_dim], key_dense/kernel, value_dense/kernel
 // [width, heads, value_dim], output_dense/kernel [heads, value_dim, width], and with a bias query_dense/bias [heads,

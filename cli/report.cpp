@@ -182,7 +182,7 @@ std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) 
 
 void tell_slow_replica(std::ostream& out, const RunReport::SlowReplica& replica) {
   out << describe_time(replica.noticed) << "  replica " << replica.rank << " (process " << replica.member;
-  if (replica.place >= 0) out << ", device slot " << replica.place;
+  if (replica.device_slot >= 0) out << ", device slot " << replica.device_slot;
   out << ") of generation " << replica.generation << " was slow, since step " << replica.since_step << "\n"
       << "    it computed " << describe_number(std::round(replica.score * 100) / 100) << " times as long as the others";
   if (replica.milliseconds_per_round) {
@@ -209,7 +209,7 @@ std::string describe_reason(const RunReport::Rest& rest) {
 // Moments are given relative to the beginning, as for incidents, so that durations need no arithmetic.
 void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
   const auto after = [&](double moment) { return describe_duration(moment - rest.began); };
-  out << describe_time(rest.began) << "  device slot " << rest.place << " was left out for "
+  out << describe_time(rest.began) << "  device slot " << rest.device_slot << " was left out for "
       << describe_duration(rest.seconds) << ": " << describe_reason(rest);
   if (rest.incident >= 0) out << "; see incident " << rest.incident + 1;
   out << "\n";

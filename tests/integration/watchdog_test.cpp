@@ -233,7 +233,7 @@ TEST(Watchdog, TriesADeviceSlotAgainThatWasLeftOutAndUsesItWhenItWorks) {
   EXPECT_EQ(WEXITSTATUS(program.kill(SIGTERM)), kExitStopped);
   const std::vector<RunReport::Rest> rests = read_run_report(directory.path() + "/journal.jsonl").rests;
   ASSERT_EQ(rests.size(), 1U);
-  EXPECT_EQ(rests[0].place, 1);
+  EXPECT_EQ(rests[0].device_slot, 1);
   EXPECT_EQ(rests[0].seconds, 0.2);
   EXPECT_GE(rests[0].tried.value(), rests[0].began);
   EXPECT_EQ(rests[0].tried_by, rests[0].shown_well_by);

@@ -29,9 +29,9 @@ std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
 }
 
 // The member that tries the device slot, or null.
-Json tried_by(const State& state, int place) {
+Json tried_by(const State& state, int slot) {
   const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const Member& member) {
-    return member.device_slot == place && is_able(member) && is_on_trial(state, member);
+    return member.device_slot == slot && is_able(member) && is_on_trial(state, member);
   });
   return found == state.members.end() ? Json(nullptr) : Json(found->id);
 }
@@ -67,21 +67,21 @@ void RunStatus::look(const std::map<int, MemberStatus>& member_statuses, Moment 
   }
 }
 
-Json RunStatus::device_of(std::size_t place) const {
-  return place < devices_.size() ? Json(devices_[place]) : Json(nullptr);
+Json RunStatus::device_of(std::size_t slot) const {
+  return slot < devices_.size() ? Json(devices_[slot]) : Json(nullptr);
 }
 
 // Describes the device slots that are left out.
 Json RunStatus::describe_rests(const State& state, Moment now) const {
   Json rests = Json::array();
   for (std::size_t i = 0; i < state.device_slots.size(); ++i) {
-    const DeviceSlot& place = state.device_slots[i];
-    if (!place.rest_ends) continue;
+    const DeviceSlot& slot = state.device_slots[i];
+    if (!slot.rest_ends) continue;
     rests.push_back({{"place", i},
                      {"device", device_of(i)},
-                     {"why", place.why},
-                     {"times_left_out", place.times_left_out},
-                     {"seconds_left", std::max(0.0, count_seconds(*place.rest_ends - now))},
+                     {"why", slot.why},
+                     {"times_left_out", slot.times_left_out},
+                     {"seconds_left", std::max(0.0, count_seconds(*slot.rest_ends - now))},
                      {"tried_by", tried_by(state, static_cast<int>(i))}});
   }
   return rests;

@@ -65,7 +65,7 @@ class RunStatus {
     SampleRate rate{};
   };
 
-  nlohmann::json device_of(std::size_t place) const;
+  nlohmann::json device_of(std::size_t slot) const;
   nlohmann::json describe_rests(const State& state, Moment now) const;
   static nlohmann::json describe_hosts(const State& state, Moment now);
 

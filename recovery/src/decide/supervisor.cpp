@@ -45,7 +45,7 @@ void take(Draft& draft) {
       return on_scale_requested(draft);
     case EventKind::assignment_proposed:
       return on_assignment_proposed(draft);
-    case EventKind::place_lost:
+    case EventKind::device_slot_lost:
       return on_slot_lost(draft);
     case EventKind::stop_requested:
       return on_stop_requested(draft);
@@ -116,7 +116,7 @@ bool is_of_the_run(EventKind kind) {
     case EventKind::progressed:
     case EventKind::scale_requested:
     case EventKind::assignment_proposed:
-    case EventKind::place_lost:
+    case EventKind::device_slot_lost:
     case EventKind::stop_requested:
     case EventKind::directory_lost:
     case EventKind::host_joined:

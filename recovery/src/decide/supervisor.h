@@ -205,7 +205,7 @@ enum class EventKind {
   start_failed,         // no process could be made; what
   scale_requested,      // count: of replicas
   assignment_proposed,  // another assignment of shards; generation, shards by rank, what: the reason
-  place_lost,           // the driver reports that a device is lost; device_slot, what
+  device_slot_lost,     // the driver reports that a device is lost; device_slot, what
   stop_requested,       // signal
   directory_lost,       // another run has begun in the run directory, so nothing may be written there; what
   host_joined,          // host: its agent has joined the run, for the first time

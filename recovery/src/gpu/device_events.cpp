@@ -101,7 +101,7 @@ std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state,
   for (std::size_t slot = 0; slot < devices_.size(); ++slot) {
     // Several device slots may name one device, and all of them are lost with it.
     if (action != XidAction::leave_out || devices_[slot] != device) continue;
-    events.push_back({.kind = EventKind::place_lost, .what = what, .device_slot = static_cast<int>(slot)});
+    events.push_back({.kind = EventKind::device_slot_lost, .what = what, .device_slot = static_cast<int>(slot)});
   }
   add_failures(device, what, state, last.first_newcomer, events);
   return events;

@@ -17,7 +17,7 @@ using Kind = DeviceSlotChange::Kind;
 using Rest = RunReport::Rest;
 
 Rest rest_of(double time, const DeviceSlotChange& change, int incident) {
-  return {.place = change.device_slot,
+  return {.device_slot = change.device_slot,
           .began = time,
           .seconds = std::chrono::duration<double>(change.rest).count(),
           .is_of_a_trial = change.is_of_a_trial,
@@ -52,7 +52,7 @@ void DeviceSlotStory::take_decision(double time, const Json& line, int incident)
 
 // Null stands for what has not happened. A 0 would be taken for process 0, or for a time.
 Json to_json(const Rest& rest) {
-  return {{"place", rest.place},
+  return {{"place", rest.device_slot},
           {"began", rest.began},
           {"seconds", rest.seconds},
           {"is_of_a_trial", rest.is_of_a_trial},

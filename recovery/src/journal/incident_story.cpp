@@ -91,7 +91,7 @@ void IncidentStory::settle_causes(const Decision& decision) {
 
 // A slot is left out because of a failure, so the remark belongs to the newest incident.
 void IncidentStory::note_slots(const Event& event, const Decision& decision) {
-  if (incidents_.empty() || event.kind == EventKind::place_lost) return;
+  if (incidents_.empty() || event.kind == EventKind::device_slot_lost) return;
   for (const DeviceSlotChange& change : decision.device_slot_changes) {
     if (change.kind != DeviceSlotChange::Kind::left_out) continue;
     incidents_.back().remarks.push_back(

@@ -88,7 +88,7 @@ void SlowStory::take_straggler(double time, const Json& line) {
   if (line.contains("milliseconds_per_round")) {
     replica.milliseconds_per_round = line.at("milliseconds_per_round").get<double>();
   }
-  if (const auto slot = device_slots_.find(member); slot != device_slots_.end()) replica.place = slot->second;
+  if (const auto slot = device_slots_.find(member); slot != device_slots_.end()) replica.device_slot = slot->second;
   open_[member] = replicas_.size();
   replicas_.push_back(std::move(replica));
 }
@@ -139,7 +139,7 @@ Json to_json(const SlowReplica& replica) {
   }
   return {{"member", replica.member},
           {"rank", replica.rank},
-          {"place", replica.place},
+          {"place", replica.device_slot},
           {"generation", replica.generation},
           {"noticed", replica.noticed},
           {"since_step", replica.since_step},

@@ -244,7 +244,7 @@ void WatchdogLoop::decide_on(const Event& event) {
 void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
-  if (event.kind == EventKind::place_lost) line["place"] = event.device_slot;
+  if (event.kind == EventKind::device_slot_lost) line["place"] = event.device_slot;
   if (is_of_a_host(event.kind)) line["host"] = event.host;
   if (event.kind == EventKind::hosts_cut) line["peer"] = event.peer;
   if (event.step >= 0) line["step"] = event.step;
@@ -268,13 +268,13 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
                             event.kind == EventKind::assignment_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
-  const bool is_loss =
-      event.kind == EventKind::place_lost || event.kind == EventKind::host_lost || event.kind == EventKind::hosts_cut;
+  const bool is_loss = event.kind == EventKind::device_slot_lost || event.kind == EventKind::host_lost ||
+                       event.kind == EventKind::hosts_cut;
   if (is_loss) log(LogLevel::warning, decision.reason);
   if (is_of_a_host(event.kind) && !is_loss && event.kind != EventKind::fence_passed)
     log(LogLevel::info, decision.reason);
-  const bool is_of_a_place = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
-  if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
+  const bool is_of_a_slot = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
+  if (is_of_a_slot && event.kind != EventKind::device_slot_lost) log(LogLevel::info, decision.reason);
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::finish) continue;
     write_to_log(story_.end(*decision.state.verdict));

@@ -212,7 +212,7 @@ TEST(DescribeReport, ShowsNoNegativeTime) {
 }
 
 RunReport::SlowReplica slow_replica() {
-  RunReport::SlowReplica replica{.member = 3, .rank = 1, .place = 1, .generation = 2};
+  RunReport::SlowReplica replica{.member = 3, .rank = 1, .device_slot = 1, .generation = 2};
   replica.noticed = kStart + 10;
   replica.since_step = 8;
   replica.score = 2.04;
@@ -266,15 +266,16 @@ TEST(DescribeReport, SaysThatTheShardsOfASlowReplicaStayedTheSame) {
 TEST(DescribeReport, ShowsWhyADeviceSlotWasLeftOutAndWhenItCameBack) {
   const TimeZone zone("XYZ-2");
   RunReport report = run_with(death());
-  RunReport::Rest rest{.place = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
+  RunReport::Rest rest{.device_slot = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
   rest.tried = kStart + 610;
   rest.tried_by = 7;
   rest.used_again = kStart + 612;
   rest.shown_well_by = 7;
   report.rests.push_back(rest);
-  report.rests.push_back({.place = 2, .began = kStart + 20, .seconds = 1200, .is_of_a_trial = true, .failures = 4});
   report.rests.push_back(
-      {.place = 3, .began = kStart + 30, .seconds = 600, .device = "cuda:3: the driver has lost it"});
+      {.device_slot = 2, .began = kStart + 20, .seconds = 1200, .is_of_a_trial = true, .failures = 4});
+  report.rests.push_back(
+      {.device_slot = 3, .began = kStart + 30, .seconds = 600, .device = "cuda:3: the driver has lost it"});
 
   const std::string text = describe_report(report, true);
 
@@ -298,7 +299,7 @@ TEST(DescribeReport, ShowsEventsInTheOrderOfTheirTimes) {
   RunReport::SlowReplica slow = slow_replica();
   slow.noticed = kStart + 20;
   report.slow_replicas.push_back(slow);
-  report.rests.push_back({.place = 2, .began = kStart + 30, .seconds = 1200, .failures = 3});
+  report.rests.push_back({.device_slot = 2, .began = kStart + 30, .seconds = 1200, .failures = 3});
   report.remarks.push_back({kStart + 35, "SIGTERM came"});
   report.remarks.push_back({kStart + 5, "3 replicas were asked for"});
 

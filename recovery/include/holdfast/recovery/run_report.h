@@ -19,7 +19,7 @@
 namespace holdfast::recovery {
 
 // All times are seconds since 1970, by the clock of the watchdog's host, so that they can be compared with other logs.
-// Where that clock was set back, a difference of two may be negative. "place" is the index of a device slot. -1 means
+// Where that clock was set back, a difference of two may be negative. A device slot is named by its index. -1 means
 // unknown or none, unless a member says more.
 struct RunReport {
   // Where a state came from that was read, because no replica had kept it.
@@ -106,7 +106,7 @@ struct RunReport {
 
     int member = -1;                                 // the number of the process in the run
     int rank = -1;                                   // in that generation
-    int place = -1;                                  // of its device slot
+    int device_slot = -1;                            // "place" in JSON
     int generation = -1;                             // in which it was noticed
     double noticed = 0;                              // when the watchdog noticed it
     std::int64_t since_step = -1;                    // the first slow step
@@ -125,7 +125,7 @@ struct RunReport {
   // driver reported that the device is lost. RecoveryOptions::place_rest is the first length. A trial that fails begins
   // another rest of the slot.
   struct Rest {
-    int place = -1;                      // the slot that was left out
+    int device_slot = -1;                // that was left out; "place" in JSON
     double began = 0;                    // when it began
     double seconds = 0;                  // planned length
     bool is_of_a_trial = false;          // the last failure was that of a process that tried the slot

@@ -1,7 +1,7 @@
-// On AVX2, oneDNN 2.6 has no matrix product that takes a packed factor: each one reads the kernel where it lies, or
-// packs it anew. Its convolution by a kernel of one pixel does take one, and computes the same sums, one for each pixel
-// and filter. So the rows of the product are the pixels of one image, and it was 1.3 to 2.6 times as fast for 16 to 128
-// rows: docs/measurements.md. The order of its sums is another one, which arithmetic.txt names.
+// A matrix product of oneDNN 2.6 reads its kernel where it lies, or packs it anew each time. Its convolution by a
+// kernel of one pixel takes one that was packed before, and computes the same sums, one for each pixel and filter. So
+// the rows of the product are the pixels of one image. On AVX2 it was 1.3 to 2.6 times as fast for 16 to 128 rows, on
+// AVX-512 1.7 times for 32: docs/measurements.md. The order of its sums is another one, which arithmetic.txt names.
 
 #include <fmt/format.h>
 
@@ -17,8 +17,15 @@ namespace {
 
 using Convolution = dnnl::convolution_forward;
 
-// A kernel that never needs another one than this: with other numbers of channels oneDNN has slow ones.
-constexpr std::string_view kPackedImplementation = "jit_1x1:avx2";
+// The one implementation that was measured for the instructions of this processor; empty without one. With other
+// numbers of channels oneDNN chooses slow ones.
+std::string_view packed_implementation() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  if (isa == dnnl::cpu_isa::avx2) return "jit_1x1:avx2";
+  // Sets contain others, bit by bit.
+  const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(isa) & needed) == needed ? "brgconv_1x1:avx512_core" : "";
+}
 
 struct PackedArrays {
   explicit PackedArrays(const RepeatedProductShape& shape)
@@ -33,7 +40,7 @@ struct PackedArrays {
     const Convolution::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, input, packed,
                                  bias, output, {1, 1}, {0, 0}, {0, 0});
     Convolution::primitive_desc primitive(desc, scratch_attributes(), engine, true);
-    if (primitive.get(true) == nullptr || primitive.impl_info_str() != kPackedImplementation) return std::nullopt;
+    if (primitive.get(true) == nullptr || primitive.impl_info_str() != packed_implementation()) return std::nullopt;
     return primitive;
   }
 
@@ -69,7 +76,7 @@ class PackedProduct final : public RepeatedProductOperation {
 }  // namespace
 
 bool packs_products(const CpuContext& context) {
-  return !context.is_bf16() && dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx2;
+  return !context.is_bf16() && !packed_implementation().empty();
 }
 
 std::unique_ptr<RepeatedProductOperation> make_cpu_packed_product(CpuContext& context,

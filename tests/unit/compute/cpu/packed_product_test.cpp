@@ -61,7 +61,7 @@ std::vector<double> exact_product(const RepeatedProductShape& shape, const Facto
   return output;
 }
 
-// Shapes that are packed on AVX2 and some that are not.
+// Shapes that are packed on AVX2, or on AVX-512, and some that are not.
 const std::vector<RepeatedProductShape> kShapes = {
     {.rows = 32, .inputs = 256, .outputs = 1024, .has_bias = true},
     {.rows = 32, .inputs = 1024, .outputs = 256, .is_transposed = true},

@@ -35,7 +35,7 @@ class DeviceEventsTest : public testing::Test {
     std::vector<std::string> said;
     for (const Event& follows : events_.take(event, state_, now_)) {
       EXPECT_NE(follows.what, "");
-      const bool is_of_a_place = follows.kind == EventKind::place_lost;
+      const bool is_of_a_place = follows.kind == EventKind::device_slot_lost;
       said.push_back(std::string(to_string(follows.kind)) + " " +
                      std::to_string(is_of_a_place ? follows.device_slot : follows.member));
     }

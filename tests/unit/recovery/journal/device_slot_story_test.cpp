@@ -40,7 +40,7 @@ TEST_F(DeviceSlotStoryTest, FollowsASlotUntilItIsUsedAgain) {
   change(612, {.kind = Kind::used_again, .device_slot = 1, .member = 5});
 
   ASSERT_EQ(rests().size(), 1U);
-  EXPECT_EQ(rests()[0].place, 1);
+  EXPECT_EQ(rests()[0].device_slot, 1);
   EXPECT_EQ(rests()[0].began, 10);
   EXPECT_EQ(rests()[0].seconds, 600);
   EXPECT_FALSE(rests()[0].is_of_a_trial);

@@ -424,7 +424,7 @@ TEST_F(RunReportTest, NamesTheIncidentAfterWhichASlotWasLeftOut) {
   const RunReport told = report();
 
   ASSERT_EQ(told.rests.size(), 1U);
-  EXPECT_EQ(told.rests[0].place, 1);
+  EXPECT_EQ(told.rests[0].device_slot, 1);
   EXPECT_EQ(told.rests[0].incident, 1);
   EXPECT_EQ(Json::parse(to_json(told)).at("rests").at(0).at("seconds"), 600);
 }

@@ -61,7 +61,7 @@ TEST_F(SlowStoryTest, NamesTheSlowReplicaAndSinceWhen) {
   ASSERT_EQ(story_.replicas().size(), 1U);
   EXPECT_EQ(only().member, 1);
   EXPECT_EQ(only().rank, 1);
-  EXPECT_EQ(only().place, 1);
+  EXPECT_EQ(only().device_slot, 1);
   EXPECT_EQ(only().generation, 0);
   EXPECT_EQ(only().noticed, 10);
   EXPECT_EQ(only().since_step, 8);

@@ -56,7 +56,7 @@ bool needs_member(EventKind kind) {
   switch (kind) {
     case EventKind::start:
     case EventKind::assignment_proposed:
-    case EventKind::place_lost:
+    case EventKind::device_slot_lost:
     case EventKind::directory_lost:
     case EventKind::progressed:
     case EventKind::scale_requested:

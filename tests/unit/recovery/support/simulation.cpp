@@ -99,7 +99,7 @@ class Simulation {
     ++run_.lost_devices;
     const int place = draws_.below(state_.policy.device_slots);
     const bool is_for_good = draws_.chance(70);
-    if (is_for_good) decide_on({.kind = EventKind::place_lost, .what = "it is gone", .device_slot = place});
+    if (is_for_good) decide_on({.kind = EventKind::device_slot_lost, .what = "it is gone", .device_slot = place});
     const State before = state_;
     for (const Member& member : before.members) {
       if (member.device_slot != place || !is_able(member) || state_.phase == RunPhase::over) continue;

@@ -100,6 +100,8 @@ class PosixFile : public File {
     ::posix_fadvise(descriptor_.value(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
   }
 
+  void expect_reads_in_order() override { ::posix_fadvise(descriptor_.value(), 0, 0, POSIX_FADV_SEQUENTIAL); }
+
   void start_write_back(std::uint64_t offset, std::uint64_t bytes) override {
     health_.attempt(path_, [&] {
       const int result = calls_.sync_file_range(descriptor_.value(), static_cast<std::int64_t>(offset),

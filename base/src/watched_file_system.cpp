@@ -69,6 +69,10 @@ class WatchedFile : public File {
                       [&] { target_->start_reading(offset, bytes); });
   }
 
+  void expect_reads_in_order() override {
+    watchers_->around({.name = "read_in_order", .path = path_}, [&] { target_->expect_reads_in_order(); });
+  }
+
   void sync() override {
     health_.attempt(path_, [&] { watchers_->around({.name = "sync", .path = path_}, [&] { target_->sync(); }); });
   }

@@ -119,6 +119,19 @@ TEST_F(PosixFileSystem, TreatsStartReadingAsAHintForAnyRange) {
   EXPECT_EQ(file->read_at(0, out), 8U);
 }
 
+TEST_F(PosixFileSystem, ReadsInAnyOrderAfterTheHintOfOne) {
+  write("a", "holdfast");
+  const std::unique_ptr<File> file = files_.open_for_reading(path("a"));
+  std::vector<std::byte> end(4), begin(4);
+
+  file->expect_reads_in_order();
+
+  EXPECT_EQ(file->read_at(4, end), 4U);
+  EXPECT_EQ(file->read_at(0, begin), 4U);
+  EXPECT_EQ(end, std::vector<std::byte>({std::byte{'f'}, std::byte{'a'}, std::byte{'s'}, std::byte{'t'}}));
+  EXPECT_EQ(begin, std::vector<std::byte>({std::byte{'h'}, std::byte{'o'}, std::byte{'l'}, std::byte{'d'}}));
+}
+
 TEST_F(PosixFileSystem, RefusesToCreateAFileThatExists) {
   write("a", "old");
 

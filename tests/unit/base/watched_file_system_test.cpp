@@ -46,6 +46,7 @@ TEST_F(WatchedFileSystem, ReportsEveryOperationBeforeItHappens) {
   file->sync();
   std::vector<std::byte> out(4);
   watched->open_for_reading(path("a"))->start_reading(1, 4);
+  watched->open_for_reading(path("a"))->expect_reads_in_order();
   watched->open_for_reading(path("a"))->read_at(1, out);
   watched->rename(path("a"), path("b"));
   watched->sync_folder(folder_.path());
@@ -54,10 +55,11 @@ TEST_F(WatchedFileSystem, ReportsEveryOperationBeforeItHappens) {
   watched->remove(path("b"));
 
   const std::string folder = std::filesystem::path(folder_.path()).filename().string();
-  EXPECT_EQ(lines, (std::vector<std::string>{"create_folders f 0 0", "create a 0 0", "write a 2 3", "write_back a 2 3",
-                                             "sync a 0 0", "open a 0 0", "read_ahead a 1 4", "open a 0 0", "read a 1 4",
-                                             "rename a 0 0", "sync_folder " + folder + " 0 0",
-                                             "list " + folder + " 0 0", "exists b 0 0", "remove b 0 0"}));
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{
+                "create_folders f 0 0", "create a 0 0", "write a 2 3", "write_back a 2 3", "sync a 0 0", "open a 0 0",
+                "read_ahead a 1 4", "open a 0 0", "read_in_order a 0 0", "open a 0 0", "read a 1 4", "rename a 0 0",
+                "sync_folder " + folder + " 0 0", "list " + folder + " 0 0", "exists b 0 0", "remove b 0 0"}));
   EXPECT_FALSE(files_.exists(path("b")));
 }
 

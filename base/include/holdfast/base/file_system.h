@@ -38,6 +38,8 @@ class File {
   virtual void start_write_back(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
   // A hint that these bytes will be read soon. It cannot fail.
   virtual void start_reading(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+  // A hint that the file will be read from one end to the other: the system then reads further ahead. It cannot fail.
+  virtual void expect_reads_in_order() {}
   // Blocks until the file's content is on stable storage (fsync). No deadline: a disk that hangs is
   // noticed by the watchdog.
   virtual void sync() = 0;

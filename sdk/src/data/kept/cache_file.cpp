@@ -174,6 +174,8 @@ void CacheFile::read(std::int64_t sample, std::span<std::byte> first, std::span<
 
 void CacheFile::read_run(std::int64_t first, std::span<std::byte> firsts, std::span<std::byte> rests) const {
   HOLDFAST_ASSERT(content_.sample_bytes > 0 && (firsts.size() + rests.size()) % content_.sample_bytes == 0);
+  // Runs follow each other. The hint is for the file as a whole, and costs nothing next to a run.
+  file_->expect_reads_in_order();
   read_samples(first, (firsts.size() + rests.size()) / content_.sample_bytes, firsts, rests);
 }
 

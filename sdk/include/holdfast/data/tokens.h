@@ -89,9 +89,9 @@ struct RawTokens {
 // NumPy.
 Tokens open_raw_tokens(const std::string& path, const RawTokens& options = {});
 
-// An array of one axis of a .npy, .npz or safetensors file, of any type whose values are whole numbers of 32 bits. The
-// `name` and `dtype` of the array are left out. Throws as from_files() does, and Error{invalid_argument} for other
-// axes.
+// An array of one axis of a .npy, .npz or safetensors file, of any type whose values are whole numbers of 32 bits.
+// FileArray::array says which one; FileArray::name and dtype are not looked at. Throws as from_files() does, and
+// Error{invalid_argument} for other axes.
 Tokens open_tokens(const FileArray& array);
 
 }  // namespace holdfast

@@ -16,7 +16,8 @@ struct CrossentropyOptions {
   bool accept_any_activation = false;
   // From 0 to 1: moves each target t to t (1 - s) + s / 2, or + s / classes where an axis has the classes (Szegedy et
   // al., 2016). The loss is then a function of values (value_loss.h). With class numbers it needs from_logits, and the
-  // target is 1 at the class: -log p[target] (1 - s) - s times the mean of log p over all classes, as in PyTorch.
+  // target is 1 at the class: -log p[target] (1 - s) - s times the mean of log p over all classes, as in PyTorch. That
+  // loss is no function of values: where models run on GPUs, the host computes it.
   float label_smoothing = 0;
   // For class numbers alone: samples or positions with this target, often -1 or 255, have no loss, and the mean is over
   // all others of the batch, as in Keras. The other cross-entropies refuse it.

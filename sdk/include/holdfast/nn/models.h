@@ -75,7 +75,7 @@ struct EncoderDecoderOptions {
   std::int64_t layers = 2;             // blocks of the encoder, and as many of the decoder
   std::int64_t heads = 4;              // of attention, in each block
   std::int64_t feed_forward = 0;       // units of the inner layer of a block; 0: four times the width
-  float dropout = 0.1F;                // of the embeddings, and of what each part of a block adds
+  float dropout = 0.1F;                // of the embeddings, of attention, and of what each part of a block adds
   // Ids of the source that are padding: no position attends to them. Padding of the target needs no mask, since it
   // follows all else: give its positions the weight 0, or ignore_class to the loss.
   std::optional<std::int64_t> padding_id = {};

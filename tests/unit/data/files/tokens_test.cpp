@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "holdfast/base/error.h"
+#include "support/process_status.h"
 #include "unit/data/support/array_writer.h"
 
 namespace holdfast {
@@ -155,6 +156,24 @@ TEST(Tokens, AreDescribedByAllThatSamplesDependOn) {
   EXPECT_NE(tokens_of(ids).windows(3, {.vocabulary = 12, .stride = 2}).description(), text);
   ids[11] = 1;
   EXPECT_NE(tokens_of(ids).windows(3, {.vocabulary = 12}).description(), text);
+}
+
+// 64 MiB of ids. So a file may be larger than the memory.
+TEST_F(TokenFiles, AreReadPieceByPiece) {
+  constexpr std::int64_t kIds = 32 << 20;
+  std::vector<std::uint16_t> piece(1 << 20);
+  for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = static_cast<std::uint16_t>(i % 50'000);
+  std::ofstream file(path("ids.bin"), std::ios::binary);
+  for (std::int64_t begin = 0; begin < kIds; begin += 1 << 20) file << text_of_elements(piece);
+  file.close();
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak of VmHWM begins anew
+  const std::size_t before = status_of_process("VmRSS");
+
+  const Dataset data = open_raw_tokens(path("ids.bin")).windows(1024, {.vocabulary = 50'000});
+  const TokenSample last = token_sample(data, data.size() - 1);
+
+  EXPECT_EQ(last.ids.front(), piece[piece.size() - 2048]);
+  EXPECT_LT(status_of_process("VmHWM") - before, 16U << 20);
 }
 
 TEST_F(TokenFiles, NameAnIdBeyondTheVocabularyByItsPosition) {

@@ -17,19 +17,11 @@
 #include <sstream>
 
 #include "holdfast/holdfast.h"
+#include "support/process_status.h"
 #include "support/sanitizer.h"
 
 namespace holdfast {
 namespace {
-
-// A line of /proc/self/status in bytes.
-std::size_t status_of_process(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(name + ":")) return std::stoull(line.substr(name.size() + 1)) * 1024;
-  }
-  return 0;
-}
 
 // A measurement is made by a process that is started for it alone. One that is only forked has the arenas of all tests
 // before this one, and what they left resident there serves a part of the work.

@@ -71,15 +71,17 @@ Dataset ids(const Positions& data, Weighting weighting = Weighting::none) {
   return dataset({"ids", Tensor(Shape{kSamples, kPositions}, data.ids)}, data, weighting);
 }
 
-SparseCategoricalCrossentropy loss(std::int64_t at_once, std::optional<std::int64_t> ignored = {}) {
-  return SparseCategoricalCrossentropy{{.from_logits = true, .ignore_class = ignored, .positions_at_once = at_once}};
+SparseCategoricalCrossentropy loss(std::int64_t at_once, std::optional<std::int64_t> ignored = {},
+                                   float smoothing = 0) {
+  return SparseCategoricalCrossentropy{
+      {.from_logits = true, .label_smoothing = smoothing, .ignore_class = ignored, .positions_at_once = at_once}};
 }
 
 // Loss and gradient of the product alone, in double.
 class Reference {
  public:
-  Reference(const Positions& data, Weighting weighting, std::optional<std::int64_t> ignored)
-      : data_(data), weighting_(weighting), ignored_(ignored) {}
+  Reference(const Positions& data, Weighting weighting, std::optional<std::int64_t> ignored, double smoothing = 0)
+      : data_(data), weighting_(weighting), ignored_(ignored), smoothing_(smoothing) {}
 
   // `weights` has the kernel [width, classes], then the bias [classes].
   double loss(const std::vector<double>& weights) const {
@@ -109,21 +111,23 @@ class Reference {
   }
 
   double loss_of_row(const std::vector<double>& weights, std::size_t row) const {
-    double sum = 0, of_target = 0;
+    double sum = 0, of_target = 0, of_all = 0;
     for (std::size_t c = 0; c < kClasses; ++c) {
       double score = weights[kWidth * kClasses + c];
       for (std::size_t i = 0; i < kWidth; ++i) {
         score += static_cast<double>(data_.x[row * kWidth + i]) * weights[i * kClasses + c];
       }
       sum += std::exp(score);
+      of_all += score;
       if (static_cast<std::int32_t>(c) == data_.targets[row]) of_target = score;
     }
-    return std::log(sum) - of_target;
+    return std::log(sum) - (1 - smoothing_) * of_target - smoothing_ * of_all / kClasses;
   }
 
   const Positions& data_;
   const Weighting weighting_;
   const std::optional<std::int64_t> ignored_;
+  const double smoothing_;
 };
 
 // All arrays, without the padding of the arena.
@@ -145,17 +149,18 @@ void set_drawn_weights(Model& model) {
   model.set_weights(std::move(arena), {});
 }
 
-void expect_gradients_of_reference(Weighting weighting, std::optional<std::int64_t> ignored) {
+// 0 positions at once: all of a shard, without tiles.
+void expect_gradients_of_reference(Weighting weighting, std::optional<std::int64_t> ignored, float smoothing = 0) {
   const Positions data;
-  const Reference reference(data, weighting, ignored);
-  for (const std::int64_t at_once : {1, 4, 5, 7, 100}) {
+  const Reference reference(data, weighting, ignored, static_cast<double>(smoothing));
+  for (const std::int64_t at_once : {0, 1, 4, 5, 7, 100}) {
     SCOPED_TRACE(testing::Message() << at_once << " positions at once");
     Model model = Sequential{Input{kPositions, kWidth}, Dense{kClasses}};
     set_drawn_weights(model);
     const std::vector<float> before = weights_of(model);
     // Two shards, of four and of two samples.
     train_on_threads({.replicas = 1, .shards = 2}, [&](Replica& replica) {
-      Trainer trainer(replica, model, SGD(1.0F), loss(at_once, ignored));
+      Trainer trainer(replica, model, SGD(1.0F), loss(at_once, ignored, smoothing));
       const Logs results = trainer.fit(vectors(data, weighting).batch(kSamples)).results;
       const std::vector<float> after = weights_of(model);
       const std::vector<double> at(before.begin(), before.end());
@@ -182,6 +187,12 @@ TEST(OutputTiles, HaveTheGradientsOfFiniteDifferencesWithAnIgnoredClass) {
   expect_gradients_of_reference(Weighting::none, 2);
   expect_gradients_of_reference(Weighting::of_samples, 2);
   expect_gradients_of_reference(Weighting::of_positions, 2);
+}
+
+TEST(OutputTiles, HaveTheGradientsOfFiniteDifferencesWithSmoothedLabels) {
+  expect_gradients_of_reference(Weighting::none, {}, 0.25F);
+  expect_gradients_of_reference(Weighting::of_samples, 2, 0.25F);
+  expect_gradients_of_reference(Weighting::of_positions, 2, 0.25F);
 }
 
 struct LanguageOptions {

@@ -148,3 +148,100 @@ MODELS = {
     "encoder": encoder,
     "gpt2": gpt2,
 }
+
+
+
+class Gpt2(nn.Module):
+    """transformers.GPT2Model with the scores of GPT2LMHeadModel, which are products with its table of ids."""
+
+    def __init__(self, vocabulary, positions=64, width=128, blocks=4, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
+        self.h = nn.ModuleList(
+            nn.ModuleDict({
+                "ln_1": nn.LayerNorm(width), "ln_2": nn.LayerNorm(width),
+                "attn": nn.ModuleDict({"c_attn": Conv1D(width, 3 * width), "c_proj": Conv1D(width, width)}),
+                "mlp": nn.ModuleDict({"c_fc": Conv1D(width, 4 * width), "c_proj": Conv1D(4 * width, width)}),
+            })  # fmt: skip
+            for _ in range(blocks)
+        )
+        self.ln_f = nn.LayerNorm(width)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        for block in self.h:
+            q, k, v = (
+                part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                for part in block["attn"]["c_attn"](block["ln_1"](x)).chunk(3, dim=2)
+            )
+            seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+            x = x + block["attn"]["c_proj"](seen)
+            inner = functional.gelu(block["mlp"]["c_fc"](block["ln_2"](x)), approximate="tanh")
+            x = x + block["mlp"]["c_proj"](inner)
+        return self.ln_f(x) @ self.wte.weight.T
+
+
+class LstmLanguageModel(nn.Module):
+    """lstm_language_model() of Holdfast."""
+
+    def __init__(self, vocabulary, width=256):
+        super().__init__()
+        self.words, self.scores = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)
+        self.lstm = nn.ModuleList(nn.LSTM(width, width, batch_first=True) for _ in range(2))
+
+    def forward(self, ids):
+        x = self.words(ids)
+        for layer in self.lstm:
+            x = layer(x)[0]
+        return self.scores(x)
+
+
+class EncoderDecoder(nn.Module):
+    """encoder_decoder() of Holdfast with one block, where the id 0 of the source is padding."""
+
+    def __init__(self, vocabulary, width=32, heads=4):
+        super().__init__()
+
+        def block(attentions):
+            names = [f"{name}_norm" for name in (*attentions, "wide")]
+            return nn.ModuleDict({
+                **{name: nn.MultiheadAttention(width, heads, batch_first=True) for name in attentions},
+                **{name: nn.LayerNorm(width) for name in names},
+                "wide": nn.Linear(width, 4 * width), "narrow": nn.Linear(4 * width, width),
+            })  # fmt: skip
+
+        self.source_words, self.target_words = nn.Embedding(vocabulary, width), nn.Embedding(vocabulary, width)
+        self.encoder, self.decoder = (
+            nn.ModuleList([block(attentions)]) for attentions in (["attention"], ["attention", "source_attention"])
+        )
+        self.encoder_norm, self.decoder_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.scores = nn.Linear(width, vocabulary)
+
+    def forward(self, source, target):
+        padding = source == 0
+
+        def placed(words, ids):
+            length, width = ids.shape[1], words.weight.shape[1]
+            even = torch.arange(0, width, 2) / width
+            angles = torch.arange(length)[:, None] / 10000**even
+            waves = torch.stack([torch.sin(angles), torch.cos(angles)], dim=2).flatten(1)
+            return words(ids) * width**0.5 + waves
+
+        def fed(block, x):
+            return x + block["narrow"](functional.relu(block["wide"](block["wide_norm"](x))))
+
+        (block,) = self.encoder
+        read = placed(self.source_words, source)
+        y = block["attention_norm"](read)
+        read = read + block["attention"](y, y, y, key_padding_mask=padding, need_weights=False)[0]
+        read = self.encoder_norm(fed(block, read))
+
+        (block,) = self.decoder
+        written = placed(self.target_words, target)
+        later = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        y = block["attention_norm"](written)
+        written = written + block["attention"](y, y, y, attn_mask=later, need_weights=False)[0]
+        y = block["source_attention_norm"](written)
+        written = written + block["source_attention"](y, read, read, key_padding_mask=padding, need_weights=False)[0]
+        return self.scores(self.decoder_norm(fed(block, written)))

@@ -30,7 +30,7 @@ if has_torch:
     sys.path.append(str(folder.parent))
     import torch
 
-    from pytorch_models import MODELS
+    from pytorch_models import MODELS, EncoderDecoder, Gpt2, LstmLanguageModel
 
 
 def computed_by_holdfast(file, model, inputs, folder):
@@ -38,10 +38,14 @@ def computed_by_holdfast(file, model, inputs, folder):
     with h5py.File(model) as opened:
         metadata = json.loads(bytes(opened["metadata"][()]))
     pack(folder / "loaded.h5", metadata, arrays(file))
-    inputs.tofile(folder / "x.bin")
+    return predicted(folder / "loaded.h5", [inputs], folder)
+
+
+def predicted(model, inputs, folder):
+    """Outputs of the model in a file; `inputs` has an array for each input."""
+    (folder / "x.bin").write_bytes(b"".join(values.tobytes() for values in inputs))
     program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program")
-    subprocess.run([program, folder / "loaded.h5", folder / "x.bin", str(len(inputs)), folder / "y.bin"], check=True,
-                   timeout=120)
+    subprocess.run([program, model, folder / "x.bin", str(len(inputs[0])), folder / "y.bin"], check=True, timeout=120)
     return np.fromfile(folder / "y.bin", "f4")
 
 
@@ -71,3 +75,37 @@ def test_both_compute_the_same_with_the_weights_of_either(kind, tmp_path):
         # Refuses a name that is missing, and one more than there is.
         module.load_state_dict(state)
         assert_close(computed_by_holdfast(file, ours, inputs, tmp_path), module(torch.from_numpy(inputs)))
+
+
+
+def trained(example, options, folder):
+    """The savepoint of an example after three steps."""
+    program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", example)
+    words = [program, *options, "--replicas", "1", "--steps", "3", "--run-dir", folder / "run"]
+    subprocess.run(words, check=True, capture_output=True, timeout=120)
+    return folder / "run" / "savepoint-0000000003.h5"
+
+
+# As wholes: ids, positions, a head that is the table of ids, attention to another sequence, padding.
+@pytest.mark.parametrize("kind", ["gpt2", "lstm_language_model", "encoder_decoder"])
+def test_both_compute_the_same_scores_with_a_trained_model_of_sequences(kind, tmp_path):
+    example, options, form, table = {
+        "gpt2": ("text", ["--model", "gpt"], "gpt2", "wte.weight"),
+        "lstm_language_model": ("text", ["--model", "lstm"], "pytorch", "words.weight"),
+        "encoder_decoder": ("reversal", [], "pytorch", "source_words.weight"),
+    }[kind]
+    ours = trained(example, options, tmp_path)
+    holdfast("convert", ours, tmp_path / "a.safetensors", "--to", form)
+    state = {name: torch.from_numpy(value) for name, value in load_file(tmp_path / "a.safetensors").items()}
+    vocabulary = len(state[table])
+    module = {"gpt2": Gpt2, "lstm_language_model": LstmLanguageModel, "encoder_decoder": EncoderDecoder}[kind](vocabulary)
+    draw = np.random.default_rng(3)
+    ids = [draw.integers(1, vocabulary, size=(2, 64 if example == "text" else 12)).astype("i4")]
+    if kind == "encoder_decoder":
+        ids[0][0, 5:] = 0
+        ids.append(draw.integers(1, vocabulary, size=(2, 12)).astype("i4"))
+
+    module.load_state_dict(state)
+    module.eval()
+    with torch.no_grad():
+        assert_close(predicted(ours, ids, tmp_path), module(*map(torch.from_numpy, ids)))

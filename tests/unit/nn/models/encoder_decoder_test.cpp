@@ -79,8 +79,8 @@ TEST(EncoderDecoder, DoesNotAttendToPadding) {
   EXPECT_NE(scores(kSmallPair, 1), scores(kSmallPair, -2));
 }
 
-// Writes the source backwards. Chance has a loss of 1.4; without attention to the source nothing is known of it.
-TEST(EncoderDecoder, LearnsToReverse) {
+// Sources of four ids and padding, and targets that are the sources backwards.
+Dataset reversed_words() {
   constexpr std::int64_t kSamples = 256;
   std::vector<std::int32_t> sources;
   std::vector<std::int32_t> targets;
@@ -95,16 +95,39 @@ TEST(EncoderDecoder, LearnsToReverse) {
     targets.insert(targets.end(), word.rbegin(), word.rend() - 1);
     next.insert(next.end(), word.rbegin(), word.rend());
   }
-  const Dataset data =
-      from_tensors({{"source", ids_tensor({kSamples, 5}, sources)}, {"target", ids_tensor({kSamples, 4}, targets)}},
-                   {{"scores", Tensor({kSamples, 4}, std::move(next))}});
+  return from_tensors({{"source", ids_tensor({kSamples, 5}, sources)}, {"target", ids_tensor({kSamples, 4}, targets)}},
+                      {{"scores", Tensor({kSamples, 4}, std::move(next))}});
+}
+
+// Chance has a loss of 1.4; without attention to the source nothing is known of it.
+TEST(EncoderDecoder, LearnsToReverse) {
   Replica replica = Replica::alone({.seed = 1, .shards = 2});
   Trainer trainer(replica, encoder_decoder(pair_with_padding()), Adam(0.01F),
                   SparseCategoricalCrossentropy({.from_logits = true}));
 
-  const FitResult fit = trainer.fit(data.shuffle().batch(32), {.epochs = 25});
+  const FitResult fit = trainer.fit(reversed_words().shuffle().batch(32), {.epochs = 25});
 
   EXPECT_LT(fit.results.at("loss"), 0.1);
+}
+
+// A segment of the user's that reads another sequence, with a mask and shares that are dropped.
+TEST(EncoderDecoder, HasTheSameWeightsWhereAttentionToTheSourceIsRecomputed) {
+  const auto trained = [](bool recomputes) {
+    const Value source = input({5}, {.dtype = DType::i32, .name = "source"});
+    const Value target = input({4}, {.dtype = DType::i32, .name = "target"});
+    const Value mask = minimum(cast(source, DType::f32), 1);
+    const Value read = Embedding{6, 16}(source);
+    const MultiHeadAttention attention{2, 8, {.dropout = 0.25F, .takes_padding_mask = true}};
+    const Value written = Embedding{7, 16}(target);
+    const Value seen = recompute(recomputes, [&] { return written + Dropout{0.25F}(attention(written, read, mask)); });
+    Replica replica = Replica::alone({.seed = 1, .shards = 2});
+    Trainer trainer(replica, Model({source, target}, {Dense{7, {.name = "scores"}}(seen)}), Adam(0.01F),
+                    SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(reversed_words().shuffle().batch(32), {.epochs = 2});
+    return trainer.weights_digest();
+  };
+
+  EXPECT_EQ(trained(true), trained(false));
 }
 
 TEST(EncoderDecoder, SaysWhichOptionItCannotMeet) {

@@ -290,6 +290,32 @@ def test_parts_stacks_and_comparisons_compute_the_same(tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_masked_steps_and_keys_are_left_out_on_both_sides(tmp_path):
+    x = keras.Input((5, 8), name="x")
+    steps = keras.ops.less(x[:, :, 0], 0.5)
+    # Few enough that each query keeps a key: without one Keras takes all of them, and Holdfast none.
+    pairs = keras.ops.less(x[:, :, 1:6], 1)
+    outputs = [
+        layers.LSTM(3, return_sequences=True, name="lstm")(x, mask=steps),
+        layers.Bidirectional(layers.GRU(2, return_sequences=True), name="both_ways")(x, mask=steps),
+        layers.SimpleRNN(2, return_sequences=True, name="rnn")(x, mask=steps),
+        layers.MultiHeadAttention(2, 4, name="keys")(x, x, value_mask=steps),
+        layers.MultiHeadAttention(2, 4, name="pairs")(x, x, attention_mask=pairs),
+    ]  # fmt: skip
+    model = keras.Model(x, layers.Concatenate()(outputs))
+    fill(model, seed=1)
+    inputs, expected = inputs_of(model)[0], predict(model)[0]
+    assert (inputs[:, :, 0] < 0.5).any() and (inputs[:, :, 0] >= 0.5).any() and (inputs[:, :, 1:6] >= 1).any()
+    inputs.tofile(tmp_path / "x.bin")
+
+    holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+    subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / "ours.h5",
+                    tmp_path / "x.bin", str(len(inputs)), tmp_path / "y.bin"], check=True, timeout=120)
+
+    found = np.fromfile(tmp_path / "y.bin", "f4").reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
 def test_initializers_of_normalizations_come_back(tmp_path):
     layer = layers.BatchNormalization(gamma_initializer="zeros", beta_initializer=initializers.Constant(0.5),
                                       moving_mean_initializer="ones", moving_variance_initializer=initializers.Constant(2))

@@ -15,9 +15,9 @@ struct CrossentropyOptions {
   // including the linear one. An unknown activation is accepted, such as that of a max pooling of a softmax.
   bool accept_any_activation = false;
   // From 0 to 1: moves each target t to t (1 - s) + s / 2, or + s / classes where an axis has the classes (Szegedy et
-  // al., 2016). The loss is then a function of values (value_loss.h). With class numbers it needs from_logits, and the
-  // target is 1 at the class: -log p[target] (1 - s) - s times the mean of log p over all classes, as in PyTorch. That
-  // loss is no function of values: where models run on GPUs, the host computes it.
+  // al., 2016). The loss is then a function of values (value_loss.h), but for class numbers: these need from_logits,
+  // and the target is 1 at the class: -log p[target] (1 - s) - s times the mean of log p over all classes, as in
+  // PyTorch. Where models run on GPUs, the host computes that one.
   float label_smoothing = 0;
   // For class numbers alone: samples or positions with this target, often -1 or 255, have no loss, and the mean is over
   // all others of the batch, as in Keras. The other cross-entropies refuse it.

@@ -1,8 +1,6 @@
 """Each kind of layer, and each activation, computes in Holdfast what it does in Keras, and comes back to Keras."""
 
 import json
-import os
-import subprocess
 
 import h5py
 import hdf5plugin  # noqa: F401  registers the zstd filter
@@ -14,7 +12,7 @@ from keras import initializers, layers
 from convert_test import holdfast
 from keras_graphs_test import fill, inputs_of, predict, savepoint
 from keras_savepoint_test import pack
-from keras_support import arrays, assert_same_bits, program, save, values
+from keras_support import arrays, assert_same_bits, predicted_by_holdfast, program, save, values
 
 SIGNAL, IMAGE, VOLUME = (9, 4), (7, 6, 4), (5, 4, 6, 2)
 
@@ -167,12 +165,9 @@ def test_every_kind_computes_the_same_on_both_sides_and_comes_back(kind, tmp_pat
     model = MODELS[kind]()
     fill_with_statistics(model, seed=1)
     inputs, expected = inputs_of(model)[0], predict(model)[0]
-    inputs.tofile(tmp_path / "x.bin")
 
     holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
-    subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / "ours.h5",
-                    tmp_path / "x.bin", str(len(inputs)), tmp_path / "y.bin"], check=True, timeout=120)
-    found = np.fromfile(tmp_path / "y.bin", "f4").reshape(expected.shape)
+    found = predicted_by_holdfast(tmp_path / "ours.h5", [inputs], tmp_path).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
     # The file of Keras is written again as it was, and a savepoint of the model as one of its own.
@@ -280,13 +275,9 @@ def test_parts_stacks_and_comparisons_compute_the_same(tmp_path):
              ops.stack([x, 2 * x], axis=2), ops.where(ops.less(x, 0.5), x, 0.25 * x)]
     model = keras.Model(x, layers.Concatenate()([layers.Flatten()(part) for part in parts]))
     inputs, expected = inputs_of(model)[0], predict(model)[0]
-    inputs.tofile(tmp_path / "x.bin")
 
     holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
-    subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / "ours.h5",
-                    tmp_path / "x.bin", str(len(inputs)), tmp_path / "y.bin"], check=True, timeout=120)
-
-    found = np.fromfile(tmp_path / "y.bin", "f4").reshape(expected.shape)
+    found = predicted_by_holdfast(tmp_path / "ours.h5", [inputs], tmp_path).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -306,13 +297,9 @@ def test_masked_steps_and_keys_are_left_out_on_both_sides(tmp_path):
     fill(model, seed=1)
     inputs, expected = inputs_of(model)[0], predict(model)[0]
     assert (inputs[:, :, 0] < 0.5).any() and (inputs[:, :, 0] >= 0.5).any() and (inputs[:, :, 1:6] >= 1).any()
-    inputs.tofile(tmp_path / "x.bin")
 
     holdfast("convert", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
-    subprocess.run([os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program"), tmp_path / "ours.h5",
-                    tmp_path / "x.bin", str(len(inputs)), tmp_path / "y.bin"], check=True, timeout=120)
-
-    found = np.fromfile(tmp_path / "y.bin", "f4").reshape(expected.shape)
+    found = predicted_by_holdfast(tmp_path / "ours.h5", [inputs], tmp_path).reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 

@@ -21,6 +21,14 @@ def program(*words, fails=False):
     return result.stderr
 
 
+def predicted_by_holdfast(model, inputs, folder):
+    """The outputs, flat, of the model in a file of ours; `inputs` has an array for each of its inputs."""
+    (folder / "x.bin").write_bytes(b"".join(values.tobytes() for values in inputs))
+    path = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program")
+    subprocess.run([path, model, folder / "x.bin", str(len(inputs[0])), folder / "y.bin"], check=True, timeout=120)
+    return np.fromfile(folder / "y.bin", "f4")
+
+
 def save(model, folder, form, stem="from_keras"):
     """Saves the model as Keras itself does; returns the path."""
     path = folder / (stem + "_" + form + SUFFIXES[form])

@@ -19,7 +19,7 @@ from convert_test import holdfast
 from keras_graphs_test import fill
 from keras_kinds_test import savepoint_of
 from keras_savepoint_test import pack
-from keras_support import arrays, save
+from keras_support import arrays, predicted_by_holdfast, save
 
 folder = pathlib.Path(os.environ.get("HOLDFAST_TORCH_CURRENT", ""))
 has_torch = (folder / "__init__.py").exists()
@@ -38,15 +38,7 @@ def computed_by_holdfast(file, model, inputs, folder):
     with h5py.File(model) as opened:
         metadata = json.loads(bytes(opened["metadata"][()]))
     pack(folder / "loaded.h5", metadata, arrays(file))
-    return predicted(folder / "loaded.h5", [inputs], folder)
-
-
-def predicted(model, inputs, folder):
-    """Outputs of the model in a file; `inputs` has an array for each input."""
-    (folder / "x.bin").write_bytes(b"".join(values.tobytes() for values in inputs))
-    program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "model_program")
-    subprocess.run([program, model, folder / "x.bin", str(len(inputs[0])), folder / "y.bin"], check=True, timeout=120)
-    return np.fromfile(folder / "y.bin", "f4")
+    return predicted_by_holdfast(folder / "loaded.h5", [inputs], folder)
 
 
 def assert_close(found, expected):
@@ -108,4 +100,4 @@ def test_both_compute_the_same_scores_with_a_trained_model_of_sequences(kind, tm
     module.load_state_dict(state)
     module.eval()
     with torch.no_grad():
-        assert_close(predicted(ours, ids, tmp_path), module(*map(torch.from_numpy, ids)))
+        assert_close(predicted_by_holdfast(ours, ids, tmp_path), module(*map(torch.from_numpy, ids)))

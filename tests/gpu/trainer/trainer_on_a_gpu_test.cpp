@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -194,30 +195,24 @@ TEST_F(TrainerOnAGpu, TakesAverages) {
   });
 }
 
-TEST_F(TrainerOnAGpu, AccumulatesTheGradientsOfSeveralBatches) {
-  const auto train = [](std::int64_t batch, std::int64_t together) {
-    return [=](Replica& replica) {
-      Trainer trainer(replica, layered_model(), Adam(0.01F), crossentropy());
-      const FitResult fit = trainer.fit(small_data(48).batch(batch), {.epochs = 2, .accumulate = together});
-      return outcome_of_trainer(trainer, fit);
-    };
+std::function<Outcome(Replica&)> trained_on(std::int64_t batch, std::int64_t together) {
+  return [=](Replica& replica) {
+    Trainer trainer(replica, layered_model(), Adam(0.01F), crossentropy());
+    const FitResult fit = trainer.fit(small_data(48).batch(batch), {.epochs = 2, .accumulate = together});
+    return outcome_of_trainer(trainer, fit);
   };
-  expect_as_on_the_cpu(train(4, 3));
+}
+
+TEST_F(TrainerOnAGpu, AccumulatesTheGradientsOfSeveralBatches) {
+  expect_as_on_the_cpu(trained_on(4, 3));
   Replica eight = Replica::alone({.seed = 3, .shards = 8, .device = "cuda:0"});
-  expect_equal(on("cuda:0", train(6, 2)), train(12, 1)(eight));
+  expect_equal(on("cuda:0", trained_on(6, 2)), trained_on(12, 1)(eight));
 }
 
 // Three batches are no power of two: a generation connects a second time, and the sums have slots of their own.
 TEST_F(TrainerOnAGpu, AccumulatesThreeBatchesAsOneOfTripleSize) {
-  const auto train = [](std::int64_t batch, std::int64_t together) {
-    return [=](Replica& replica) {
-      Trainer trainer(replica, layered_model(), Adam(0.01F), crossentropy());
-      const FitResult fit = trainer.fit(small_data(48).batch(batch), {.epochs = 2, .accumulate = together});
-      return outcome_of_trainer(trainer, fit);
-    };
-  };
   Replica twelve = Replica::alone({.seed = 3, .shards = 12, .device = "cuda:0"});
-  expect_equal(on("cuda:0", train(4, 3)), train(12, 1)(twelve));
+  expect_equal(on("cuda:0", trained_on(4, 3)), trained_on(12, 1)(twelve));
 }
 
 // A block of Llama in small, whose scores are computed for seven positions at a time.

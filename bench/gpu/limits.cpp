@@ -120,6 +120,7 @@ class Stopwatch {
 
  private:
   double time(const std::function<void()>& queue, int repeats) const {
+    // Events are timed by the device, so the way of a call to it and back does not count.
     check(cudaEventRecord(begin_.get(), stream()), "cudaEventRecord");
     for (int i = 0; i < repeats; ++i) queue();
     check(cudaEventRecord(end_.get(), stream()), "cudaEventRecord");
@@ -151,6 +152,7 @@ void measure_copies(const Stopwatch& watch, std::size_t floats, nlohmann::json& 
   };
   const double within = seconds(to.get(), from.get(), cudaMemcpyDeviceToDevice);
   const auto gigabytes = static_cast<double>(bytes) / 1e9;
+  // A copy within the device reads and writes its memory, so the bytes count twice. Over the link they count once.
   measured["copy_gb_s"] = 2 * gigabytes / within;
   measured["state_copy_seconds"] = within;
   measured["device_to_host_gb_s"] = gigabytes / seconds(host.get(), from.get(), cudaMemcpyDeviceToHost);
@@ -223,6 +225,7 @@ class Product {
   }
 
  private:
+  // The limit that proposals are asked for, and the size of the memory that they get: an algorithm may use all of it.
   static constexpr std::uint64_t kWorkspaceBytes = std::uint64_t{64} << 20;
 
   void queue(const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {

@@ -140,6 +140,8 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const Error& failure) {
     std::fprintf(stderr, "gpu_passes: %s\n", failure.what());
+    // A device that Holdfast cannot use is `unavailable`, too. Either way there is nothing to measure, and runs.py
+    // skips.
     return failure.code() == ErrorCode::unavailable ? kNoGpu : 1;
   }
 }

@@ -34,6 +34,7 @@
 namespace holdfast::compute {
 namespace {
 
+// An array takes 16 MiB, more than the caches of a single core, so a loop and a copy both reach beyond them.
 constexpr std::int64_t kRows = 4096;
 constexpr std::int64_t kColumns = 1024;
 constexpr std::int64_t kFloats = kRows * kColumns;
@@ -48,6 +49,7 @@ std::vector<float> normal_floats(std::uint64_t number) {
 struct Arrays {
   std::vector<float> a = normal_floats(1);
   std::vector<float> b = normal_floats(2);
+  // Results of the loops, and slots of the optimizers. Rules take square roots of slots, so none begins negative.
   std::vector<float> c = std::vector<float>(kFloats, 0.5F);
   std::vector<float> d = std::vector<float>(kFloats, 0.5F);
   std::vector<float> copied = std::vector<float>(kFloats, 0.5F);
@@ -92,6 +94,8 @@ struct NormalizedRows {
     const Value x = input({kColumns});
     return Model(x, LayerNormalization{}(x));
   }
+  // In the order of ModelPlan::Bases. The model has no buffers, and so no contributions to them: both places get arrays
+  // that are there already.
   ModelPlan::Bases bases(Arrays& of) {
     ModelPlan::Bases all;
     const auto add = [&](std::vector<float>& floats) { all.push_back(reinterpret_cast<std::byte*>(floats.data())); };
@@ -101,6 +105,7 @@ struct NormalizedRows {
     return all;
   }
 
+  // The order matters: the description belongs to the model, and both plans are made from the description.
   const Model model = normalized();
   const ModelDescription& description;
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
@@ -118,6 +123,7 @@ NormalizedRows& normalized_rows() {
 }
 
 template <std::size_t kTileBytes>
+// Plans look their loops up in each call, so they follow the set that is forced, and take no table.
 void run_normalization(const VectorKernels&, Arrays& of) {
   NormalizedRows& rows = normalized_rows<kTileBytes>();
   rows.inference.forward(rows.bases(of), [](const std::string&) {});
@@ -254,6 +260,7 @@ void run_in_turns(benchmark::State& state, InstructionSet set, const Case& each,
   each.run(vector_kernels(), of);  // makes what is made once
   std::vector<double> ratios;
   for (auto _ : state) {
+    // Threads of a benchmark make equally many iterations, so none waits here in vain.
     together.arrive_and_wait();
     const double seconds = processor_seconds([&] { each.run(vector_kernels(), of); });
     together.arrive_and_wait();
@@ -274,6 +281,7 @@ void register_cases() {
     for (const Case& each : kCases) {
       const std::string name = std::string(each.name) + "/" + std::string(name_of(set));
       for (const int threads : thread_counts()) {
+        // Shared, since the benchmark copies `run`, and the copies must meet at one barrier.
         const auto run = [set, &each, together = std::make_shared<std::barrier<>>(threads)](benchmark::State& state) {
           run_in_turns(state, set, each, *together);
         };

@@ -95,6 +95,7 @@ struct BenchArrays {
   const Shape shape;
   std::vector<float> parameters;
   std::vector<float> gradients;
+  // The most that a rule of the list has.
   std::vector<float> slots[3];
 };
 

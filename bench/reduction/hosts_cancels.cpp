@@ -21,6 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The aim of docs/measurements.md. One trial that takes longer fails the whole measurement.
 constexpr std::chrono::milliseconds kLimit(50);
 constexpr std::chrono::microseconds kLongestWait(20'000);               // for the moment of a cancel
 constexpr std::size_t kFloats[] = {256, 61'712, std::size_t{1} << 20};  // 1 KiB, LeNet-5's gradients, 4 MiB
@@ -33,6 +34,7 @@ int descriptors_open() {
 
 // One collective of the kind with this number.
 void run_collective(Communicator& communicator, int kind, std::vector<float>& values) {
+  // Far longer than a cancel takes: a rank that misses one ends the program with an error instead of a hang.
   const Deadline deadline = Deadline::after(std::chrono::minutes(2));
   const int slot = 0;
   if (kind == 0) {
@@ -60,8 +62,10 @@ double cancel_once(const HostsBenchmark& options, int trial, Random& random) {
   Clock::time_point cancelled;
   std::vector<Clock::time_point> left(static_cast<std::size_t>(layout.ranks()));
   std::thread canceller([&] {
+    // A cancel is to strike a collective, and not the connecting before it.
     while (ready < layout.ranks()) std::this_thread::yield();
     std::this_thread::sleep_for(wait);
+    // Before both acts of an agent, so that these count too.
     cancelled = Clock::now();
     group.cancel_words();
     group.shut_down_sockets();
@@ -75,6 +79,7 @@ double cancel_once(const HostsBenchmark& options, int trial, Random& random) {
                                                .float_count = floats});
       std::vector<float> values(floats);
       ++ready;
+      // Without an end of its own: only the cancel leaves this loop, by an exception.
       for (;;) run_collective(*communicator, kind, values);
     } catch (...) {
       left[static_cast<std::size_t>(rank)] = Clock::now();
@@ -83,6 +88,7 @@ double cancel_once(const HostsBenchmark& options, int trial, Random& random) {
     }
   });
   canceller.join();
+  // GenerationEnded is what a cancelled rank must throw. Anything else is a fault, and leaves this function.
   for (const std::exception_ptr& failure : thrown) {
     try {
       if (failure) std::rethrow_exception(failure);
@@ -97,6 +103,7 @@ double cancel_once(const HostsBenchmark& options, int trial, Random& random) {
 
 bool measure_cancels(const HostsBenchmark& options, int cancels) {
   Random random(1, Purpose::user, 0, 0);
+  // Before the count, so that what a process opens once and keeps does not look like a leak.
   cancel_once(options, 0, random);
   const int before = descriptors_open();
   std::vector<double> times;

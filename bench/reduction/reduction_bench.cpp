@@ -25,6 +25,7 @@ constexpr int kRanks = 2;
 
 void ReduceOnTwoRanks(benchmark::State& state) {
   const auto floats = static_cast<std::size_t>(state.range(0));
+  // Threads and memory of an iteration are made outside the measured time, so several rounds share them.
   constexpr int kRounds = 8;
   for (auto _ : state) {
     ThreadGroup group(kRanks);
@@ -48,6 +49,7 @@ void ReduceOnTwoRanks(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(floats * sizeof(float)));
 }
+// The last size is the gradients of measured_mlp(): 41,157,101 floats, rounded up to whole lines of the cache.
 BENCHMARK(ReduceOnTwoRanks)
     ->Arg(1 << 10)
     ->Arg(1 << 18)
@@ -73,6 +75,7 @@ BENCHMARK(Memcpy)->Arg(1 << 10)->Arg(1 << 18)->Arg(41'157'104)->Unit(benchmark::
 
 namespace {
 
+// The option is there without UCX, too, since this sentence says more than "unknown option".
 holdfast::HostGroup::Wrap ucx_links() {
 #ifdef HOLDFAST_HAS_UCX
   return [](std::unique_ptr<holdfast::Link> socket, int, int) { return holdfast::ucx_link(std::move(socket)); };
@@ -109,6 +112,7 @@ int measure_hosts_as_asked(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Two parsers, each of which refuses the options of the other one: --hosts says whose turn it is.
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]).starts_with("--hosts")) return measure_hosts_as_asked(argc, argv);
   }

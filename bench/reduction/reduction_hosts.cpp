@@ -73,6 +73,8 @@ CommunicatorShape shape_of(int rank, int ranks, const Size& size) {
           .float_count = size.floats};
 }
 
+// Connections and memory are new in each turn, so no way finds windows or pages that another one has opened. Only rank
+// 0 writes `rounds`; all ranks have ended when it is read.
 std::vector<double> sums_over(const HostsBenchmark& options, const Size& size, const HostGroup::Wrap& other_link) {
   const HostLayout layout(std::vector<int>(static_cast<std::size_t>(options.hosts), options.ranks));
   HostGroup group(layout, connect_of(options));
@@ -94,6 +96,7 @@ std::vector<double> sums_over_other_links(const HostsBenchmark& options, const S
   return sums_over(options, size, options.other_link);
 }
 
+// As many ranks as on all hosts together, in one memory: what the sum takes without a network.
 std::vector<double> sums_in_memory(const HostsBenchmark& options, const Size& size) {
   const int ranks = options.hosts * options.ranks;
   ThreadGroup group(ranks);
@@ -111,15 +114,20 @@ std::vector<double> sums_in_memory(const HostsBenchmark& options, const Size& si
 void stream(const std::vector<FileDescriptor>& sockets, std::size_t bytes, std::span<const std::byte> from,
             std::span<std::byte> to) {
   constexpr std::size_t kCall = std::size_t{256} * 1024;
+  // Both directions move in turns, and no call waits. Two ends that both sent all first would wait for each other as
+  // soon as the buffers of their sockets are full.
   struct Left {
     std::size_t to_send;
     std::size_t to_receive;
   };
   std::vector<Left> left;
   for (const FileDescriptor& socket : sockets) {
+    // The place of the own host is empty.
     const std::size_t of_socket = socket.is_open() ? bytes : 0;
     left.push_back({of_socket, of_socket});
   }
+  // Where a call begins in a buffer of `room` bytes, and how many bytes it moves: at most to the buffer's end, from
+  // where the next call begins at 0 again.
   const auto call = [](std::size_t left_bytes, std::size_t all, std::size_t room) {
     const std::size_t at = (all - left_bytes) % room;
     return std::pair(at, std::min({kCall, left_bytes, room - at}));
@@ -151,6 +159,7 @@ void stream(const std::vector<FileDescriptor>& sockets, std::size_t bytes, std::
           {socket, static_cast<short>((of.to_send > 0 ? POLLOUT : 0) | (of.to_receive > 0 ? POLLIN : 0)), 0});
     }
     if (is_done) return;
+    // While anything moves, asking the sockets again costs less than a poll() before each call.
     if (!has_moved && ::poll(polled.data(), polled.size(), 60'000) <= 0) {
       throw Error(ErrorCode::deadline_exceeded, "a stream stood still for a minute");
     }
@@ -160,6 +169,7 @@ void stream(const std::vector<FileDescriptor>& sockets, std::size_t bytes, std::
 // As many bytes between each two hosts as the sum exchanges: values of a part in one direction, sums of a part too.
 std::vector<double> streams(const HostsBenchmark& options, const Size& size, std::size_t buffer_bytes) {
   const HostLayout layout(std::vector<int>(static_cast<std::size_t>(options.hosts), 1));
+  // One connection between two hosts, whatever the number of ranks: a stream shows what the link carries.
   HostGroup group(layout, connect_of(options));
   const std::size_t bytes = 2 * size.floats * sizeof(float) / static_cast<std::size_t>(options.hosts);
   std::vector<double> rounds;
@@ -188,7 +198,8 @@ double quantile(std::vector<double> values, double at) {
   return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1))];
 }
 
-// How much longer the first takes, as the median of the turns.
+// How much longer the first takes, as the median of the turns. Both ways met the same load in a turn, which a ratio of
+// two medians would not know.
 double ratio_of(const std::vector<double>& first, const std::vector<double>& second) {
   std::vector<double> ratios;
   for (std::size_t turn = 0; turn < first.size(); ++turn) ratios.push_back(first[turn] / second[turn]);
@@ -202,6 +213,7 @@ struct Way {
 };
 
 void measure_size(const HostsBenchmark& options, const Size& size) {
+  // The sum stands first: the other columns are compared with it.
   std::vector<Way> ways = {
       {sums_over_hosts, {}, {}}, {streams_of_a_buffer, {}, {}}, {streams_of_blocks, {}, {}}, {sums_in_memory, {}, {}}};
   if (options.other_link) ways.push_back({sums_over_other_links, {}, {}});

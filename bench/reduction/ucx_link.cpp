@@ -23,7 +23,9 @@
 namespace holdfast {
 namespace {
 
+// So many sends may be under way at once. While all slots are in use, send() takes nothing, as a full socket does.
 constexpr std::size_t kSlots = 8;
+// A peer that is gone must not hold the destructor for longer.
 constexpr std::chrono::seconds kTimeToClose(1);
 constexpr std::size_t kSlotBytes = std::size_t{256} * 1024;
 
@@ -60,6 +62,7 @@ class UcxLink final : public Link {
     ucp_request_param_t how{};
     how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = is_over_ ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    // Each handle goes before the one that it belongs to: received bytes, endpoint, requests, worker, context.
     if (received_ != nullptr) ucp_stream_data_release(endpoint_, received_);
     void* const closing = ucp_ep_close_nbx(endpoint_, &how);
     if (UCS_PTR_IS_PTR(closing)) {
@@ -79,6 +82,8 @@ class UcxLink final : public Link {
     move();
     Slot* const slot = free_slot();
     if (slot == nullptr) return 0;
+    // Several parts share a slot, so that a header and what follows it become one message. The slot stays free until it
+    // has a request.
     std::size_t taken = 0;
     for (const std::span<const std::byte> part : parts) {
       const std::size_t count = std::min(part.size(), kSlotBytes - taken);
@@ -96,6 +101,8 @@ class UcxLink final : public Link {
 
   std::size_t receive(std::span<std::byte> bytes) override {
     move();
+    // UCX lends a buffer of its own, which may hold more than was asked for. The rest waits in `left_`, and the buffer
+    // goes back once that is empty.
     if (left_.empty()) {
       std::size_t length = 0;
       void* const data = ucp_stream_recv_data_nb(endpoint_, &length);
@@ -113,6 +120,7 @@ class UcxLink final : public Link {
 
   int descriptor() const override { return ready_.value(); }
 
+  // Any thread may call it, but only one may use the worker. So it leaves a word, which move() reads.
   void shut_down() noexcept override { is_over_ = true; }
 
  private:
@@ -124,11 +132,13 @@ class UcxLink final : public Link {
   void begin() {
     ucp_config_t* config = nullptr;
     require(ucp_config_read(nullptr, nullptr, &config), "read its configuration");
+    // Left to itself, UCX would choose shared memory within a machine, and the comparison is about a network.
     if (std::getenv("UCX_TLS") == nullptr) require(ucp_config_modify(config, "TLS", "tcp"), "choose TCP");
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_STREAM;
     const ucs_status_t status = ucp_init(&params, config, &context_);
+    // Before the status is looked at, since require() may throw.
     ucp_config_release(config);
     require(status, "begin");
     ucp_worker_params_t of_worker{};
@@ -150,6 +160,7 @@ class UcxLink final : public Link {
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.address = reinterpret_cast<const ucp_address_t*>(peer.data());
+    // Without this mode on both sides a forced close, as in the destructor, is undefined.
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     require(ucp_ep_create(worker_, &params, &endpoint_), "connect");
   }
@@ -160,6 +171,7 @@ class UcxLink final : public Link {
     ucp_worker_progress(worker_);
   }
 
+  // Sends have no callback, so this is where they are found to have ended or failed.
   Slot* free_slot() {
     for (Slot& slot : slots_) {
       if (slot.request == nullptr) return &slot;

@@ -95,6 +95,7 @@ int threads_of(const Options& options) {
 // Calls `work` for each piece of `bytes` bytes, on as many threads.
 void for_each_piece(std::size_t bytes, int threads,
                     const std::function<void(std::size_t begin, std::size_t count)>& work) {
+  // Threads take pieces as they come, so a thread that is held up does not hold up the rest.
   std::atomic<std::size_t> next = 0;
   const auto work_through = [&] {
     for (std::size_t begin = next.fetch_add(kPieceBytes); begin < bytes; begin = next.fetch_add(kPieceBytes)) {
@@ -110,6 +111,7 @@ void write_raw(const std::string& path, std::span<const std::byte> bytes, int th
   const auto file = posix_file_system().create(path);
   for_each_piece(bytes.size(), threads, [&](std::size_t begin, std::size_t count) {
     file->write_at(begin, bytes.subspan(begin, count));
+    // As the writer of savepoints does it: otherwise the disk would be idle until the sync.
     file->start_write_back(begin, count);
   });
   file->sync();
@@ -145,6 +147,7 @@ void load(const std::string& path, const std::vector<ArrayView>& views, std::spa
 void drop_from_cache(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return;
+  // Pages that are not yet on the disk would stay. All files are synced by those that wrote them.
   ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
   ::close(descriptor);
 }
@@ -224,6 +227,7 @@ class Comparison {
     load_all(" cold");
     load_all(" warm");
     measure("digest alone", raw.size(), [&] { digest_pieces(raw, threads_of(options_)); });
+    // No rate: opening reads no elements, so a number of bytes would say nothing.
     measure("open (inspect)", 0, [&] { ArrayFile::open(posix_file_system(), path("fp32 fast")); });
     if (options_.open_gib > 0) open_large();
     ++round_;

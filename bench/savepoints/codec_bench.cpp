@@ -31,6 +31,7 @@ std::vector<std::byte> bytes_of(const std::vector<Value>& values) {
 
 template <typename Value>
 std::vector<Value> normal_values() {
+  // The same numbers in every run, so that ratios of two runs can be compared.
   std::mt19937_64 random(1);
   // Drawn in double precision. A distribution in float leaves patterns in the lowest bits that weights do not have.
   std::normal_distribution<double> draw(0, 0.02);
@@ -141,6 +142,7 @@ void load(benchmark::State& state, const Content& content) {
   const TemporaryFolder folder;
   std::vector<std::byte> bytes = repeat(content.bytes);
   write(folder.path() + "/state.h5", content, bytes);
+  // Read back into the memory that it was written from, whose pages are mapped already.
   const std::vector<ArrayFile::Target> targets = {{"state", bytes}};
   for (auto _ : state) {
     ArrayFile::open(posix_file_system(), folder.path() + "/state.h5", {.threads = 1}).read_into(targets);
@@ -171,6 +173,7 @@ void add_benchmarks() {
       const std::optional<int> chosen = level;
       add("Encode", [&content, chosen](benchmark::State& state) { encode(state, content, chosen); });
       add("Decode", [&content, chosen](benchmark::State& state) { decode(state, content, chosen, {}); });
+      // As a reader of savepoints does it, which has compared the digest of the stored bytes before.
       add("DecodeVerified",
           [&content, chosen](benchmark::State& state) { decode(state, content, chosen, {.skip_checksum = true}); });
     }

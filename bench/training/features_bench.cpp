@@ -47,6 +47,7 @@ Model drawn_base() {
   std::vector<float> parameters(model.parameters().float_count());
   std::vector<float> buffers(model.buffers().float_count());
   model.initialize(3, parameters, buffers);
+  // cached_outputs() and take_weights() refuse a model without weights. Drawn ones do, since only time is measured.
   model.set_weights(std::move(parameters), std::move(buffers));
   return model;
 }
@@ -94,16 +95,19 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bench_features FILE [ROUNDS]\n");
     return 2;
   }
+  // The first round is not counted, so there must be another one.
   const int rounds = argc > 2 ? std::max(2, std::atoi(argv[2])) : 7;
   const Dataset pictures = noise();
   const Model base = drawn_base();
 
   const Value x = input({32, 32, 3});
+  // The same head twice: on the frozen layers themselves, and on an input that takes their outputs.
   Model whole(x, head_of(base.frozen().call({x}, "base").at(0)));
   whole.take_weights(base.frozen(), "base");
   const Value features = input(base.output_shape());
   const Model head(features, head_of(features));
 
+  // Only the outputs in memory are timed. The same computation fills the file.
   const Clock::time_point begin = Clock::now();
   const Dataset in_memory = cached_outputs(base, pictures);
   std::printf("outputs computed in %.2f s\n", seconds_since(begin));

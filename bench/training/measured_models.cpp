@@ -1,3 +1,7 @@
+// Models are those of the peers (bench/training/train_peer.cpp, bench/gpu/peer.py), option by option: another width or
+// activation would be measured as a difference of the libraries. Samples are made before training begins, so that no
+// step waits for them.
+
 #include "measured_models.h"
 
 #include <cmath>
@@ -6,6 +10,7 @@ using namespace holdfast;
 
 namespace {
 
+// As many as train_peer.cpp has.
 constexpr std::int64_t kBatches = 8;
 constexpr std::int64_t kWords = 512;
 constexpr std::int64_t kWidth = 256;
@@ -14,6 +19,8 @@ constexpr std::int64_t kWidth = 256;
 class Noise {
  public:
   float next() {
+    // The upper 24 bits, since the lower ones of such a generator repeat soon. A float holds them all, so the result is
+    // never rounded up to 1.
     state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
     return static_cast<float>(state_ >> 40U) * 0x1p-24F;
   }
@@ -24,6 +31,7 @@ class Noise {
 
 Value block(const Value& x) {
   constexpr std::int64_t kHeads = 4;
+  // The epsilon of LibTorch's and PyTorch's LayerNorm.
   const LayerNormalizationOptions norm = {.epsilon = 1e-5F};
   const Value seen =
       MultiHeadAttention{kHeads, kWidth / kHeads, {.use_causal_mask = true}}(LayerNormalization{norm}(x));
@@ -96,6 +104,7 @@ Dataset measured_noise(const Shape& features, std::int64_t classes, std::int64_t
   Tensor values(features.with_batch(samples));
   Noise random;
   for (float& value : values.values()) value = random.next();
+  // The loss of two classes compares targets with the output of the model, [1]. That of several takes their number.
   const Shape target = classes == 2 ? Shape{samples, 1} : Shape{samples};
   Tensor targets(target);
   for (std::int64_t i = 0; i < samples; ++i) {

@@ -20,6 +20,7 @@
 
 namespace {
 
+// The first steps make what is made once, such as the slots of an optimizer.
 constexpr std::int64_t kFirstSteps = 5;  // that are not measured
 constexpr std::int64_t kBatches = 8;
 
@@ -33,6 +34,7 @@ struct Arguments {
   std::string folder = "torch-program-run";
 };
 
+// The layers of measured_mlp(), which bench/train measures.
 struct Mlp : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return layers->forward(x); }
 
@@ -48,8 +50,10 @@ struct Case;
 
 template <>
 struct Case<ResNet> {
+  // Whether forward() draws, as dropout does. Holdfast then computes the shards of a process one after another.
   static constexpr bool kDraws = false;
   static holdfast::Shape features() { return {28, 28, 1}; }
+  // Samples are f32 for both engines. Classes and tokens become integers where LibTorch needs them.
   static holdfast::Shape targets() { return {}; }
   static float number(float noise) { return noise; }
   static float target(float noise) { return std::floor(10 * noise); }
@@ -65,6 +69,8 @@ struct Case<ResNet> {
 template <>
 struct Case<Transformer> {
   static constexpr bool kDraws = true;
+  // A token more than the network reads. It predicts all but the first from all but the last, so the target of the
+  // sample itself is not looked at.
   static holdfast::Shape features() { return {Transformer::kLength + 1}; }
   static holdfast::Shape targets() { return {}; }
   static float number(float noise) { return std::floor(Transformer::kTokens * noise); }
@@ -103,6 +109,7 @@ std::pair<holdfast::Tensor, holdfast::Tensor> samples_of(std::int64_t batch) {
   const std::int64_t samples = kBatches * batch;
   std::pair tensors(holdfast::Tensor(Case<M>::features().with_batch(samples)),
                     holdfast::Tensor(Case<M>::targets().with_batch(samples)));
+  // The generator of measured_models.cpp: integers alone, so the samples are the same with every library.
   std::uint64_t state = 1;
   const auto next = [&state] {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -121,6 +128,7 @@ double seconds_of(clockid_t clock) {
 
 // Pages of memory that the system gave to the process so far.
 std::int64_t pages_of_process() {
+  // Minor faults. Memory that malloc gives back and asks for again is seen here, which bench/torch looks into.
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
@@ -132,6 +140,7 @@ class StepTimes {
   void step_ended(std::int64_t step) {
     const double now = seconds_of(CLOCK_MONOTONIC);
     if (step > kFirstSteps) milliseconds_.push_back(1e3 * (now - last_));
+    // These are sums of the process, so they begin where the measured steps do.
     if (step == kFirstSteps) {
       processor_ = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
       pages_ = pages_of_process();
@@ -144,6 +153,7 @@ class StepTimes {
     const auto pages = static_cast<double>(pages_of_process() - pages_);
     const auto steps = static_cast<double>(milliseconds_.size());
     std::sort(milliseconds_.begin(), milliseconds_.end());
+    // bench/torch reads this line.
     std::printf("median %.4f ms least %.4f ms processor %.4f ms pages %.1f of %zu steps\n",
                 milliseconds_[milliseconds_.size() / 2], milliseconds_.front(), 1e3 * processor / steps, pages / steps,
                 milliseconds_.size());
@@ -162,6 +172,7 @@ class MeasuresSteps final : public holdfast::Callback {
   std::string name() const override { return "step times"; }
   void on_step_end(holdfast::TrainingContext& context, const holdfast::Logs& /*logs*/) override {
     times_.step_ended(context.step());
+    // The number of the step is the same on all ranks, as it must be where all ask for the end.
     if (context.step() < kFirstSteps + steps_) return;
     if (context.is_primary()) times_.print();
     context.stop_training();
@@ -189,6 +200,7 @@ void train_with_holdfast(holdfast::Replica& replica, const Arguments& arguments)
   holdfast::Trainer trainer(replica, model);
   auto [features, targets] = samples_of<M>(arguments.batch);
   const holdfast::Dataset samples = holdfast::from_tensors(std::move(features), std::move(targets));
+  // All repetitions are one epoch, so that no measured step has the end of an epoch in it.
   trainer.fit(samples.repeat(1'000'000).batch(arguments.batch),
               {.callbacks = {std::make_shared<MeasuresSteps>(arguments.steps)}});
 }
@@ -199,6 +211,7 @@ void train_with_libtorch(const Arguments& arguments) {
   M net;
   const auto optimizer = Case<M>::optimizer(net);
   auto [features, targets] = samples_of<M>(arguments.batch);
+  // Without a copy: `features` and `targets` own the memory, and live until the end.
   const auto tensor_of = [](holdfast::Tensor& from) {
     const auto extents = from.shape().extents();
     return torch::from_blob(from.values().data(), at::IntArrayRef(extents.data(), extents.size()), torch::kFloat);
@@ -206,6 +219,7 @@ void train_with_libtorch(const Arguments& arguments) {
   const torch::Tensor x = tensor_of(features), y = tensor_of(targets);
   StepTimes times;
   for (std::int64_t step = 1; step <= kFirstSteps + arguments.steps; ++step) {
+    // Batches are views, which costs LibTorch nothing. Loading them is part of what fit() costs.
     const std::int64_t first = step % kBatches * arguments.batch;
     const torch::Tensor input = x.narrow(0, first, arguments.batch), target = y.narrow(0, first, arguments.batch);
     optimizer->zero_grad();
@@ -223,11 +237,13 @@ int train(int argc, char** argv, const Arguments& arguments) {
     train_with_libtorch<M>(arguments);
     return 0;
   }
+  // Without a watchdog, as the plain program has none: the loop itself is compared.
   if (arguments.replicas == 1) {
     holdfast::Replica replica = holdfast::Replica::alone({.threads_per_shard = arguments.threads});
     train_with_holdfast<M>(replica, arguments);
     return 0;
   }
+  // As many shards as replicas, as a process of DistributedDataParallel has one part of the batch.
   return holdfast::supervise(argc, argv,
                              {.replicas = arguments.replicas,
                               .run_directory = arguments.folder,

@@ -41,12 +41,13 @@ struct MeasuredModel : nn::Module {
   virtual Tensor draw_batch(std::int64_t samples) const = 0;
 };
 
-// Batches are ids, one more than a sample has.
+// Batches are ids, one more than a sample has: inputs are all but the last, targets all but the first.
 struct SequenceModel : MeasuredModel {
   explicit SequenceModel(std::int64_t sample_length) : length(sample_length) {}
 
   Tensor loss(const Tensor& batch) override {
     const Tensor scores = forward(batch.slice(1, 0, length).contiguous());
+    // In f32 with each precision, as the loss of Holdfast.
     return torch::cross_entropy_loss(scores.view({-1, kWords}).to(torch::kFloat),
                                      batch.slice(1, 1, length + 1).reshape({-1}));
   }
@@ -70,6 +71,7 @@ struct Mlp final : MeasuredModel {
     return torch::binary_cross_entropy_with_logits(forward(x).to(torch::kFloat), batch.slice(1, kInputs));
   }
   Tensor draw_batch(std::int64_t samples) const override {
+    // Zeros and ones by chance. There is nothing to learn, which changes no time.
     Tensor batch = torch::rand({samples, kInputs + 1});
     batch.slice(1, kInputs).round_();
     return batch;
@@ -87,6 +89,8 @@ struct Block : nn::Module {
 
   Tensor forward(const Tensor& x, const Tensor& is_later) {
     const std::int64_t samples = x.size(0), length = x.size(1);
+    // Queries, keys and values, each [samples, heads, positions, width of a head]. Scores have a row for each position
+    // that looks and a column for each that is looked at.
     const auto parts =
         attention(first_norm(x)).view({samples, length, 3, kHeads, kWidth / kHeads}).permute({2, 0, 3, 1, 4}).unbind(0);
     const Tensor scores = torch::matmul(parts[0], parts[1].transpose(-2, -1)) / std::sqrt(kWidth / kHeads);
@@ -111,6 +115,7 @@ struct Gpt final : SequenceModel {
     for (int i = 0; i < 4; ++i) {
       blocks.push_back(register_module("block_" + std::to_string(i), std::make_shared<Block>()));
     }
+    // Weights are leaves, which LibTorch changes in place only where it records no gradients.
     torch::NoGradGuard guard;
     words->weight.normal_(0, 0.02);
     positions->weight.normal_(0, 0.02);
@@ -119,6 +124,7 @@ struct Gpt final : SequenceModel {
   Tensor forward(const Tensor& ids) override {
     Tensor x = words(ids) + positions(numbers);
     for (const auto& block : blocks) x = block->forward(x, is_later);
+    // Tied to the table of words, as in measured_gpt().
     return torch::matmul(last_norm(x), words->weight.t());
   }
 
@@ -126,6 +132,7 @@ struct Gpt final : SequenceModel {
   nn::Embedding positions = register_module("positions", nn::Embedding(kLength, kWidth));
   nn::LayerNorm last_norm = register_module("last_norm", nn::LayerNorm(nn::LayerNormOptions({kWidth})));
   std::vector<std::shared_ptr<Block>> blocks;
+  // Constants, not registered: a cast of the model leaves them as they are.
   Tensor is_later = torch::ones({kLength, kLength}, torch::kBool).triu(1);
   Tensor numbers = torch::arange(kLength);
 };
@@ -146,6 +153,7 @@ class Weights {
  public:
   Weights(MeasuredModel& net, bool is_bf16) : own_(net.parameters()) {
     if (!is_bf16) return;
+    // Before the cast, so that masters have all bits.
     for (const Tensor& weight : own_) masters_.push_back(weight.detach().clone().requires_grad_());
     net.to(torch::kBFloat16);
     own_ = net.parameters();
@@ -158,6 +166,7 @@ class Weights {
   }
   void to_masters() {
     for (std::size_t i = 0; i < masters_.size(); ++i) {
+      // Each gradient in bf16 goes as soon as it is copied, so both copies of all gradients are never there at once.
       masters_[i].mutable_grad() = own_[i].grad().to(torch::kFloat);
       own_[i].mutable_grad() = Tensor();
     }
@@ -180,6 +189,7 @@ Tensor loss_of(MeasuredModel& net, const Tensor& batch, bool is_cast) {
   at::autocast::set_cpu_enabled(is_cast);
   at::autocast::set_autocast_cpu_dtype(torch::kBFloat16);
   const Tensor loss = net.loss(batch);
+  // The cache holds weights that were cast for this pass. The optimizer moves them, so the next pass must cast again.
   at::autocast::clear_cache();
   at::autocast::set_cpu_enabled(false);
   return loss;
@@ -188,6 +198,7 @@ Tensor loss_of(MeasuredModel& net, const Tensor& batch, bool is_cast) {
 void train(MeasuredModel& net, const Arguments& arguments) {
   using Clock = std::chrono::steady_clock;
   Weights weights(net, arguments.precision == "bf16");
+  // Rates and decay are those of train_program.cpp.
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   if (arguments.model == "mlp") {
     optimizer = std::make_unique<torch::optim::Adam>(weights.moved(), torch::optim::AdamOptions(1e-4));
@@ -195,6 +206,7 @@ void train(MeasuredModel& net, const Arguments& arguments) {
     optimizer =
         std::make_unique<torch::optim::AdamW>(weights.moved(), torch::optim::AdamWOptions(3e-4).weight_decay(0.1));
   }
+  // Drawn before the first step, as the samples of train_program are.
   std::vector<Tensor> batches;
   for (int i = 0; i < kBatches; ++i) batches.push_back(net.draw_batch(arguments.batch));
   std::vector<double> milliseconds;
@@ -215,6 +227,7 @@ void train(MeasuredModel& net, const Arguments& arguments) {
   }
   if (milliseconds.empty()) return;
   std::sort(milliseconds.begin(), milliseconds.end());
+  // bench/train --wall reads the median in this line.
   std::printf("best %.3f ms median %.3f ms of %zu steps\n", milliseconds.front(), milliseconds[milliseconds.size() / 2],
               milliseconds.size());
 }

@@ -36,6 +36,7 @@ class Times final : public Callback {
   std::string name() const override { return "times"; }
   void on_step_end(TrainingContext& context, const Logs&) override {
     const Clock::time_point now = Clock::now();
+    // train_peer leaves out as many first steps.
     if (context.step() > 3) milliseconds_.push_back(std::chrono::duration<double, std::milli>(now - last_).count());
     last_ = now;
     if (context.step() == steps_) context.stop_training();
@@ -45,6 +46,7 @@ class Times final : public Callback {
   void print() {
     if (milliseconds_.empty()) return;
     std::sort(milliseconds_.begin(), milliseconds_.end());
+    // bench/train --wall reads the median in this line.
     std::printf("best %.3f ms median %.3f ms of %zu steps\n", milliseconds_.front(),
                 milliseconds_[milliseconds_.size() / 2], milliseconds_.size());
   }
@@ -68,6 +70,7 @@ Training training(const Arguments& arguments) {
       CrossentropyOptions{.from_logits = true, .positions_at_once = arguments.positions_at_once});
   if (arguments.model == "gpt" || arguments.model == "lstm") {
     const bool is_gpt = arguments.model == "gpt";
+    // Rates and decay are those of train_peer.cpp, and lengths those that the models take.
     return {is_gpt ? measured_gpt(arguments.words) : measured_lstm(),
             std::make_shared<AdamW>(AdamWOptions{.learning_rate = 3e-4F, .weight_decay = 0.1F}), of_classes,
             is_gpt ? measured_words(128, arguments.batch, arguments.words) : measured_words(64, arguments.batch)};
@@ -89,8 +92,11 @@ void train(const Arguments& arguments) {
   const Training training = ::training(arguments);
   Trainer trainer(replica, training.model, *training.optimizer, *training.loss);
   const auto times = std::make_shared<Times>(arguments.steps);
+  // All repetitions are one epoch, so that no measured step has the end of an epoch in it. Checks compute some
+  // gradients twice, which no peer does, so they are off.
   trainer.fit(training.samples.repeat(1'000'000).batch(arguments.batch),
               {.callbacks = {times}, .check_gradients = {.every = 0}});
+  // After the training, since printing in a step would be measured with it.
   times->print();
 }
 

@@ -74,6 +74,8 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   for (const std::string& note : result.notes) {
     console.out << "note: " << shortened(printable(note), kMaxNoteBytes) << "\n";
   }
+  // The arrays are written in both cases. A script learns from the code that the model of the input is not in the
+  // output.
   return result.lacks_model ? kWithoutModel : kDone;
 }
 

@@ -214,6 +214,7 @@ class Doctor {
       return warn(fmt::format("{} is split into instances (MIG), and CUDA shows a process one of them", name),
                   "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
     }
+    // Training uses the instance that is named, so a split device that CUDA does not show needs no note.
     if (std::count(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index) == 0) return;
     note(fmt::format("{} is an instance (MIG), which is only a part of GPU {}", name, device.index), "");
   }
@@ -324,7 +325,7 @@ class Doctor {
     warn(fmt::format("{}; without it only one device can train", problem), how_to_install("NCCL"));
   }
 
-  // --- all
+  // What is looked at on every machine, with GPUs or without.
 
   void examine_host() {
     if (!facts_.hdf5_plugin.empty()) return;

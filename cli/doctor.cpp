@@ -102,6 +102,7 @@ std::string describe_ecc(const GpuFacts& device) {
 }
 
 std::string describe_slowdowns(const GpuFacts& device) {
+  // An empty list is a driver that says that nothing slows the device down. No list is a driver that does not say it.
   return device.slowdowns ? found_or(joined(*device.slowdowns, ", "), "no") : kUnknown;
 }
 
@@ -110,6 +111,7 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
   if (!device.problem.empty()) return kUnknown;
   std::vector<std::string> names;
   for (const recovery::PeerAccess& peer : facts.gpus->peers) {
+    // The driver is asked once for each pair, so a device may stand on either side of it.
     if (peer.from != device.index && peer.to != device.index) continue;
     const int index = peer.from == device.index ? peer.to : peer.from;
     const GpuFacts& other = facts.gpus->devices.at(static_cast<std::size_t>(index));
@@ -270,6 +272,7 @@ std::string describe_machine(const MachineFacts& facts, const Diagnosis& diagnos
   out << "\n";
   tell_software(out, facts);
   out << "\n";
+  // A table without rows would say less than the finding that there is no device.
   if (facts.gpus && !facts.gpus->devices.empty()) {
     tell_devices(out, facts);
     out << "\n";
@@ -314,6 +317,7 @@ struct DoctorOptions {
 int check_hosts(const DoctorOptions& options, const std::vector<std::string>& program, Console& console) {
   recovery::HostsCheckOptions check = options.check;
   check.command = program;
+  // Hosts whose text differs would compute other bits, and the check refuses them.
   check.arithmetic = describe_cpu_arithmetic();
   // Flushed at once, since the check may wait for other hosts.
   check.on_news = [&console](const std::string& news) {
@@ -345,6 +349,7 @@ void add_hosts_check(CLI::App& command, DoctorOptions& options) {
   CLI::Option* hosts = command.add_flag("--hosts", options.are_hosts_checked,
                                         "Check whether a run over several hosts can begin: start this on each of them, "
                                         "with the options and the program of that run");
+  // Without --hosts these options have no effect, so the parser refuses them.
   const auto of_hosts = [&](CLI::Option* option) { option->needs(hosts); };
   of_hosts(command.add_option("--nnodes", check.hosts.nnodes,
                               "With --hosts: the number of hosts. Default: what a launcher says in the environment"));

@@ -78,6 +78,7 @@ class GraphDrawing {
     }
     for (std::size_t call = 0; call < calls_.size(); ++call) {
       const GraphJson& layer = part(calls_[call], "layer");
+      // A layer that the list lacks becomes a box with "?", so that the arrows around it still show.
       const bool is_known = layer.is_number_integer() && layer >= 0 && layer < layers_.size();
       const std::string id = fmt::format("call{}", call);
       add_layer(id, is_known ? layers_[layer.get<std::size_t>()] : GraphJson());
@@ -104,6 +105,7 @@ class GraphDrawing {
     text_ += fmt::format("  {} -> output0;\n", last);
   }
 
+  // Parts of the constructor's graph, which must outlive the object.
   const GraphJson& layers_;
   const GraphJson& inputs_;
   const GraphJson& calls_;

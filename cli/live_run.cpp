@@ -44,6 +44,7 @@ void refuse_answer(const std::string& run, const std::string& answer) {
 }
 
 std::string describe_scale(const std::string& run, const Json& answer) {
+  // Both at() and get() throw where the answer of another version lacks a part, or has it in another form.
   try {
     return fmt::format("{}: {} from the next step at which all are ready\n", printable(run),
                        describe_count(answer.at("target").get<std::int64_t>(), "replica"));
@@ -74,6 +75,7 @@ struct SnapshotOptions {
 };
 
 int scale(const ScaleOptions& options, Console& console) {
+  // The number is not checked here: only the watchdog knows its range, and its refusal says it.
   const Json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
   console.out << describe_scale(options.run, answer);
   return kDone;
@@ -105,6 +107,7 @@ void add_snapshot(Subcommands& commands) {
       "snapshot", "Ask a live run to write a savepoint at its next step, and wait until it is durable",
       [](CLI::App& command, SnapshotOptions& options) {
         command.add_option("RUN", options.run, kRunDirectory)->required();
+        // The watchdog has the same range (run_requests.cpp). A wrong number is found here without a run.
         command.add_option("--timeout", options.seconds, "The seconds to wait for the savepoint")
             ->check(CLI::Range(1, 3600).description(""))
             ->capture_default_str();

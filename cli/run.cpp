@@ -132,6 +132,7 @@ void add_hosts(CLI::App& command, recovery::WatchdogOptions& watchdog, recovery:
 
 void add_run_options(CLI::App& command, RunOptions& options) {
   recovery::WatchdogOptions& watchdog = options.watchdog;
+  // The parser's own line of usage lacks the program, which stands after "--" and never reaches the parser.
   command.footer("Usage: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
   command.add_option("--replicas", watchdog.replicas, "The number of processes (default: one for each device or core)")
       ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));

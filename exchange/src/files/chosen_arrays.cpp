@@ -24,6 +24,7 @@ namespace holdfast::format {
 class ChosenArrays::Content {
  public:
   virtual ~Content() = default;
+  // The index is that of `infos`, which the constructor fills, in the order of the names that were asked for.
   virtual std::vector<std::byte> read(std::size_t index) const = 0;
   virtual std::optional<StoredElements> stored(std::size_t index) const = 0;
 
@@ -46,6 +47,7 @@ std::optional<StoredElements> stored_elements(const NpyHeader& header, std::uint
 class NpyContent : public ChosenArrays::Content {
  public:
   NpyContent(FileSystem& files, const std::string& path) : source_(files, path), file_(source_) {
+    // The file has one array, and no place for a name.
     infos.push_back(info_of("", file_.entries()[0].header));
   }
 
@@ -190,6 +192,7 @@ class ChosenHdf5 : public ChosenArrays::Content {
 
   ForeignHdf5 file_;
   std::vector<std::string> paths_;
+  // Filled by the first read(), without a lock: an object belongs to one thread at a time.
   mutable Hdf5Tree tree_;
   mutable bool is_read_ = false;
 };

@@ -30,11 +30,13 @@ Dataset points() {
   Tensor features{Shape{512, 2}};
   Tensor targets{Shape{512, 1}};
   for (std::int64_t i = 0; i < 512; ++i) {
+    // A sequence for each point, so that a point does not depend on those before it.
     Random random(5, Purpose::user, 0, static_cast<std::uint64_t>(i));
     features.sample(i)[0] = random.normal();
     features.sample(i)[1] = random.normal();
     targets.sample(i)[0] = features.sample(i)[0] - 2 * features.sample(i)[1];
   }
+  // The sample that docs/guide/debugging.md looks for.
   features.sample(300)[1] = std::numeric_limits<float>::quiet_NaN();
   return from_tensors(std::move(features), std::move(targets));
 }

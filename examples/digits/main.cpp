@@ -1,5 +1,6 @@
 // LeNet-5 learns handwritten digits on mirrored replicas, and survives their failures. The largest example: nearly
-// every option of Holdfast is an option of this program. scripts/quickstart and the resilience tests run it.
+// every option of Holdfast is an option of this program. scripts/quickstart and the resilience tests run it. So options
+// are checked before training begins, and the report has what these compare, above all the digest of the weights.
 
 #include <unistd.h>
 
@@ -42,6 +43,7 @@ struct Arguments {
   holdfast::SuperviseOptions run;
 };
 
+// The last layer has no activation, since the loss takes logits.
 holdfast::Sequential lenet5() {
   using namespace holdfast;
   return Sequential{Input{28, 28, 1},
@@ -56,14 +58,18 @@ holdfast::Sequential lenet5() {
 }
 
 holdfast::Dataset read_digits(const Arguments& arguments) {
+  // Each of the two options needs the other one, so both are empty or neither is.
+  // Drawn digits are a function of seed and number, so each replica and each start has the same ones.
   if (arguments.images.empty() && arguments.labels.empty()) return drawn_digits(arguments.drawn, arguments.run.seed);
   return holdfast::read_idx(arguments.images, arguments.labels);
 }
 
+// For both data sets, so that evaluation takes its batches from the device, too.
 holdfast::Dataset placed(const holdfast::Dataset& digits, const Arguments& arguments) {
   return arguments.samples_on == "device" ? digits.keep_on_device() : digits;
 }
 
+// scripts/quickstart reads these names, and tests do.
 void write_report(const std::string& path, const holdfast::Replica& replica, const holdfast::Trainer& trainer,
                   double accuracy) {
   nlohmann::json restarts = nlohmann::json::array();
@@ -80,6 +86,7 @@ void write_report(const std::string& path, const holdfast::Replica& replica, con
                                  {"restarts", restarts}};
   std::ofstream file(path);
   file << report.dump(2) << "\n";
+  // Closed before it is asked: a full disk may show only when the last bytes are written.
   file.close();
   if (!file) throw holdfast::Error(holdfast::ErrorCode::input_output, "cannot write the report " + path);
 }
@@ -91,8 +98,11 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
                           "--holdout " + std::to_string(arguments.holdout) + " leaves none of the " +
                               std::to_string(digits.size()) + " digits for training; hold fewer out");
   }
+  // Divided by position, before anything is shuffled, so that no digit is on both sides in any epoch or after a
+  // restart.
   const std::int64_t training = digits.size() - arguments.holdout;
 
+  // The metric has a name, by which its mean is found in the results of evaluate() below.
   holdfast::Trainer trainer(replica, lenet5(), holdfast::Adam(arguments.learning_rate),
                             holdfast::SparseCategoricalCrossentropy({.from_logits = true}),
                             {holdfast::SparseCategoricalAccuracy({.name = "accuracy"})});
@@ -105,6 +115,7 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
 
   double accuracy = 0;
   if (arguments.holdout > 0) {
+    // A call of the run, which all ranks make. Only after it does one of them print and write.
     accuracy = trainer.evaluate(placed(digits.skip(training).batch(arguments.batch), arguments)).at("accuracy");
   }
   if (!replica.is_primary()) return;
@@ -125,6 +136,7 @@ CLI::Validator whole(Number lowest, Number highest) {
             return is_whole && number >= lowest && number <= highest ? ""
                                                                      : text + " is not a whole number from " + range;
           },
+          // An empty description keeps the limits, which may have 20 digits, out of --help.
           ""};
 }
 
@@ -137,6 +149,7 @@ std::string objection_to_seconds(const std::string& text) {
 
 // Checked at the start. After hours of training it would be too late to learn that the report cannot be written.
 std::string objection_to_report(const std::string& path) {
+  // Nothing is opened here, so the report of an earlier run stays until there is a new one.
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
@@ -155,10 +168,13 @@ void declare(CLI::App& app, Arguments& arguments) {
   constexpr int kMostProcesses = 64;
   const auto positive = whole<std::int64_t>(1, kMany);
   const auto not_negative = whole<std::int64_t>(0, kMany);
+  // A mistyped number must not start thousands of processes.
   const auto processes = whole(0, kMostProcesses);
   auto* images =
       app.add_option("--images", arguments.images, "IDX file of 28 x 28 images, plain or gzip (default: draw digits)");
   auto* labels = app.add_option("--labels", arguments.labels, "IDX file of their labels");
+  // Images without labels, or labels without images, would be refused by read_idx(), but only after the replicas have
+  // started.
   images->needs(labels);
   labels->needs(images);
   app.add_option("--drawn", arguments.drawn, "number of digits to draw without --images")
@@ -170,6 +186,7 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(not_negative);
   app.add_option("--replicas", arguments.run.replicas, "number of mirrored replicas; 0: one for each core")
       ->check(processes);
+  // The bits depend on the number of shards, and not on that of replicas. Runs that are compared name it.
   app.add_option("--shards", arguments.run.shards, "number of parts of each batch; 0: one for each replica")
       ->check(whole(0, std::numeric_limits<int>::max()));
   app.add_option("--epochs", arguments.epochs, "number of passes over the data")
@@ -192,6 +209,7 @@ void declare(CLI::App& app, Arguments& arguments) {
          "--fresh", arguments.run.start_token,
          "start anew, and keep an earlier run under another name; with a value, such as --fresh=MONDAY, only once for "
          "each value")
+      // It may come without a value, so main() asks whether it was given, not what it says.
       ->expected(0, 1);
   app.add_flag("--alone", arguments.is_alone, "train in this process, for a debugger, and write no files");
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: one each epoch")
@@ -269,6 +287,7 @@ std::chrono::milliseconds to_milliseconds(double seconds) {
 // Wrong options return 1, which means the same as from supervise(): starting the program again changes nothing.
 int parse(CLI::App& app, int argc, char** argv, bool& is_parsed) {
   try {
+    // --help is an error with code 0 to the parser, so the code alone does not say whether to go on.
     app.parse(argc, argv);
     is_parsed = true;
     return 0;
@@ -286,17 +305,20 @@ int main(int argc, char** argv) {
   bool is_parsed = false;
   const int exit_code = parse(app, argc, argv, is_parsed);
   if (!is_parsed) return exit_code;
+  // What was not given stays empty, so that HOLDFAST_START and HOLDFAST_ALONE decide.
   if (app.count("--fresh") > 0) arguments.run.start = holdfast::Start::fresh;
   if (arguments.is_alone) arguments.run.alone = true;
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
   arguments.run.precision = holdfast::precision_from_name(arguments.precision);
   arguments.run.reduction = holdfast::reduction_from_name(arguments.reduction);
   holdfast::RecoveryOptions& recovery = arguments.run.recovery;
+  // Without a value the limit follows the times of the steps, which a default from here would replace.
   if (arguments.hang_after_seconds) recovery.hang_after = to_milliseconds(*arguments.hang_after_seconds);
   if (arguments.callback_timeout_seconds) {
     recovery.callback_timeout = to_milliseconds(*arguments.callback_timeout_seconds);
   }
   if (arguments.start_timeout_seconds) recovery.start_timeout = to_milliseconds(*arguments.start_timeout_seconds);
+  // The parser has refused other words, so what is not named here is the default.
   recovery.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
   if (arguments.when_slow == "deal") recovery.when_slow = holdfast::WhenSlow::deal;
   if (arguments.when_slow == "replace") recovery.when_slow = holdfast::WhenSlow::replace;

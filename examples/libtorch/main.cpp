@@ -17,6 +17,7 @@ constexpr int64_t kBatch = 32;
 void fit(holdfast::Replica& replica, holdfast::Trainable& model, const holdfast::Dataset& data,
          const ExampleOptions& options) {
   holdfast::Trainer trainer(replica, model);
+  // One epoch has as many batches as the user wants steps: the data sets are made so long.
   const holdfast::FitResult fit = trainer.fit(
       data.shuffle().batch(kBatch), {.epochs = 1, .callbacks = {holdfast::ModelCheckpoint({.every_steps = 20})}});
   if (replica.is_primary()) write_report(trainer, {{"loss", fit.results.at("loss")}}, options);
@@ -34,6 +35,7 @@ void train_resnet(holdfast::Replica& replica, const ExampleOptions& options) {
           [](ResNet& net) {
             return std::make_unique<torch::optim::SGD>(net.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
           },
+      // The network has no dropout, so the shards of a process may be computed at once.
       .draws = false,
   });
   fit(replica, model, drawn_digits(options.steps * kBatch, options.run.seed), options);
@@ -52,6 +54,7 @@ holdfast::Dataset sequences(int64_t samples, uint64_t seed) {
     }
   }
   const holdfast::Tensor all({samples, Transformer::kLength + 1}, tokens);
+  // The same array twice: what follows a token stands in the sample itself.
   return holdfast::from_tensors({{"tokens", all}}, {{"tokens", all}});
 }
 

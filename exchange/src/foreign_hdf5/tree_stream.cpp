@@ -427,6 +427,7 @@ void TreeEncoder::finish() {
 }
 
 void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
+  // A code that the receiver does not take becomes the first of them, so that the sentence still arrives.
   const auto* known = std::find(kCodes.begin(), kCodes.end(), code);
   PayloadWriter payload;
   payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));

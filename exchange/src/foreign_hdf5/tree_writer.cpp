@@ -64,6 +64,7 @@ class Planner {
     }
     for (const Hdf5Text& text : tree.texts) {
       check_text(text);
+      // A text is a dataset in HDF5, too, so the two kinds share their paths.
       const bool is_new = !plan.datasets.contains(text.path) && plan.texts.emplace(text.path, &text).second;
       check_.require(is_new, fmt::format("{} is listed twice", describe("text", text.path)));
     }

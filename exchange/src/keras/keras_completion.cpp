@@ -20,6 +20,7 @@ NamedArray constant_array(const ConstantWeight& weight) {
     array.shape.push_back(static_cast<std::uint64_t>(extent));
     elements *= static_cast<std::size_t>(extent);
   }
+  // A weight may have one number for all its elements, and its array has each of them.
   std::vector<float> values = weight.values;
   if (values.size() == 1) values.resize(elements, values.front());
   array.bytes.resize(elements * sizeof(float));
@@ -32,6 +33,7 @@ void complete_layers(Json& config, std::size_t depth) {
   constexpr std::size_t kMaxNesting = 64;
   if (depth > kMaxNesting || !layers_of_config(config).is_array()) return;
   Json& options = config["config"];
+  // Some files have the list of layers in place of the options, and others as a member of them.
   for (Json& layer : options.is_array() ? options : options["layers"]) {
     const std::string class_name = text_member(layer, "class_name");
     complete_layers(layer, depth + 1);
@@ -39,6 +41,7 @@ void complete_layers(Json& config, std::size_t depth) {
     const bool is_rescaling = becomes_normalization(class_name, member(layer, "config"));
     if (class_name != "Normalization" && !is_rescaling) continue;
     layer["class_name"] = "Normalization";
+    // Without statistics as options, Keras's layer keeps them as weights, as that of Holdfast does.
     layer["config"].update({{"mean", nullptr}, {"variance", nullptr}});
   }
 }
@@ -52,6 +55,7 @@ std::vector<NamedArray> completing_arrays(const KerasFunctional& model, const Ar
     const std::string name = kModelPrefix + scalar;
     const auto found = std::find_if(keras.arrays.begin(), keras.arrays.end(),
                                     [&](const NamedArray& array) { return array.name == name; });
+    // One that is missing, or has axes, is left as it is. The comparison of weights, which follows, judges it.
     if (found == keras.arrays.end() || !found->shape.empty()) continue;
     arrays.push_back(*found);
     arrays.back().shape = {1};
@@ -68,6 +72,7 @@ std::vector<std::string> scalar_arrays(const ModelGraph& graph) {
   std::vector<std::string> names;
   for (const ModelGraphLayer& layer : graph.layers) {
     const Json& axis = member(layer.config, "axis");
+    // Without axes there is one mean for everything. It is a scalar in Keras.
     if (layer.kind == "Normalization" && axis.is_array() && axis.empty()) {
       names.insert(names.end(), {layer.name + "/mean", layer.name + "/variance"});
     }

@@ -94,6 +94,7 @@ std::optional<bool> is_for_adam_in_keras(const Json& options, std::string_view a
   for (const Json& expression : expressions) {
     if (!expression.is_string()) return std::nullopt;
     const auto& text = expression.get_ref<const std::string&>();
+    // Two kinds of expressions are understood. Any other one would have to be run, and those of strangers are not.
     if (const auto pattern = pattern_of(text)) {
       if (matches_array(*pattern, with_slashes(array))) return true;
     } else if (!is_plain(text)) {
@@ -109,6 +110,7 @@ std::optional<std::string> keras_expression(std::string_view pattern) {
   if (!is_plain(pattern)) return std::nullopt;
   std::string expression(kBegin);
   for (const char c : pattern) {
+    // The layer may be one of a nested model, whose path has a dot there in Keras.
     if (c == '/') {
       expression += kSeparator;
     } else {

@@ -100,6 +100,7 @@ std::optional<Json> keras_constraint(std::string_view text) {
   const Json list = Json::parse(fmt::format("[{}]", text.substr(open + 1, text.size() - open - 2)), nullptr, false);
   if (known == constraint_classes().end() || !list.is_array()) return std::nullopt;
   const std::size_t numbers = known->numbers.size();
+  // Axes are the last entry. A text leaves them out where they are [0].
   const bool has_axes = known->has_axes && list.size() == numbers + 1;
   if (list.size() != numbers && !has_axes) return std::nullopt;
   Json config = Json::object();

@@ -68,6 +68,7 @@ Options limited_kernel() {
 }
 
 Options windows(OptionForm padding_form, bool leaves_out_dilation) {
+  // Whether files have a dilation of 1 differs from kind to kind, and stays as it is: a model keeps its text.
   LayerOption dilation = {"dilation_rate", counts, "1"};
   dilation.is_left_out = leaves_out_dilation;
   return {{"kernel_size", counts}, {"strides", counts, "1"}, {"padding", padding_form, kValid}, dilation};
@@ -80,6 +81,7 @@ struct KindName {
 };
 
 LayerRow convolution(const KindName& name) {
+  // Left out where it is 1, for the reason of left_out().
   LayerOption groups = {"groups", count, "1"};
   groups.is_left_out = true;
   // Keras pads causally along one axis only.
@@ -137,6 +139,7 @@ LayerRow separable_convolution(const KindName& name) {
           .has_data_format = true};
 }
 
+// Without strides, Keras moves the window by its own size. Its files have null then.
 LayerRow pooling(const KindName& name) {
   return {.kind = name.kind,
           .keras = name.kind,
@@ -250,6 +253,7 @@ void append_shapes(std::vector<LayerRow>& rows) {
     rows.push_back(positional(name, {"cropping", margins}));
   }
   rows.push_back(positional({"UpSampling1D", 1}, {"size", count, "2"}));
+  // Keras lets images alone choose how they are interpolated, so one of the three rows has one option more.
   rows.push_back(positional({"UpSampling2D", 2}, {"size", counts, "2"}));
   rows.back().options.push_back(left_out({{"interpolation", interpolation, R"("nearest")"}}).front());
   rows.push_back(positional({"UpSampling3D", 3}, {"size", counts, "2"}));
@@ -308,6 +312,7 @@ void append_normalizations(std::vector<LayerRow>& rows) {
 }
 
 void append_noise(std::vector<LayerRow>& rows) {
+  // With a noise shape several elements share a draw. Holdfast has that for whole channels alone, as SpatialDropout.
   rows.push_back(plain("Dropout", {{"rate", rate, "0.5"}}, {{"noise_shape", "null"}}));
   rows.push_back(plain("AlphaDropout", {{"rate", rate}}, {{"noise_shape", "null"}}));
   rows.push_back(plain("GaussianDropout", {{"rate", rate}}));
@@ -335,6 +340,7 @@ LayerRow attention_of_heads(std::string_view kind, Options options, std::vector<
           .argument_names = {"query", "value", "key"}};
 }
 
+// These two take query, value and key as one list, and their masks as another one.
 LayerRow plain_attention(std::string_view kind, Options options) {
   return {.kind = kind,
           .keras = kind,
@@ -374,6 +380,7 @@ LayerRow recurrent(std::string_view kind, Options options) {
                              limits("kernel_regularizer", "kernel_constraint"),
                              limits("recurrent_regularizer", "recurrent_constraint"),
                              limits_of_bias()}),
+          // States that outlast a batch, zeros for masked steps, and steps as the first axis have no counterpart.
           .requirements = {{"stateful", "false"}, {"zero_output_for_mask", "false"}, {"time_major", "false"}},
           .call_values = {{"initial_state", {}, true}, {"mask", "mask"}},
           .argument_names = {"sequences"}};
@@ -438,6 +445,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOldClass
 
 }  // namespace
 
+// finite_f32() has a default for null, and null is not a number of any form.
 bool fits_form(OptionForm form, const Json& value) {
   const auto found = value.is_null() ? std::nullopt : finite_f32(value, 0);
   if (!found) return false;
@@ -463,6 +471,7 @@ std::span<const LayerRow> layer_rows() {
 }
 
 const LayerRow* row_of_keras_class(std::string_view class_name) {
+  // Old names are replaced first, so that the table has each class once.
   for (const auto& [old_name, name] : kOldClasses) {
     if (class_name == old_name) class_name = name;
   }

@@ -253,6 +253,7 @@ bool ModelGraph::is_chain() const {
 ModelGraph read_model_graph(const Json& metadata) {
   const Json& json = member(metadata, "graph");
   const std::string format = text_member(json, "format");
+  // Refused before anything else is read: members of another version may have another meaning.
   if ((format != kChainFormat && format != kModelFormat) || member(json, "version") != 1) {
     refuse_savepoint(
         "its graph is neither of format holdfast.sequential 1 nor of holdfast.model 1; give a savepoint of a "

@@ -47,6 +47,7 @@ NpzFile::NpzFile(ByteSource& source, NpzDemand demand) : source_(source), archiv
       try {
         entries_.push_back(read_head(source.path(), archive_, member));
       } catch (const NpyError& error) {
+        // A caller that takes what it can get is told what is wrong with the rest.
         if (demand == NpzDemand::whole) throw;
         unreadable_.push_back(error.problem());
       }
@@ -63,6 +64,7 @@ NpzFile::NpzFile(ByteSource& source, NpzDemand demand) : source_(source), archiv
 NpzFile::NpzFile(ByteSource& source, std::span<const std::string> names) : source_(source), archive_(source) {
   for (const std::string& name : names) {
     const auto member = std::ranges::find(archive_.entries(), name + std::string(kNpySuffix), &ZipEntry::name);
+    // The error lists the names that are there, among which a user finds the right one.
     if (member == archive_.entries().end()) {
       std::vector<std::string> present;
       for (const ZipEntry& entry : archive_.entries()) {

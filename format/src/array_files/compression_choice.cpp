@@ -69,6 +69,7 @@ CompressionTrial measure_compression(FileSystem& files, const std::string& folde
     seconds += std::chrono::duration<double>(options.now() - begin).count();
     file_bytes = file.file_bytes();
   };
+  // In this order a load that drifts meanwhile falls on both kinds alike.
   save(Compression::fast, trial.fast_seconds, trial.fast_file_bytes);
   save(Compression::none, trial.none_seconds, trial.none_file_bytes);
   save(Compression::none, trial.none_seconds, trial.none_file_bytes);

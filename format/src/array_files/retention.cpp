@@ -68,6 +68,7 @@ std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> en
   for (auto entry = sorted.begin(); entry != sorted.end(); ++entry) {
     const bool is_very_best = !best.empty() && best.front() == entry->step;
     const bool is_kept_always = policy.keep_every_steps > 0 && entry->step % policy.keep_every_steps == 0;
+    // What is newer than the newest whole entry was not read yet, or is damaged. Either way it stays.
     if (entry >= newest || is_very_best || is_kept_always) is_protected.insert(entry->step);
     const bool is_among_last = policy.keep_last == 0 || entry - sorted.begin() >= last_count - policy.keep_last;
     const bool is_among_best = std::find(best.begin(), best.end(), entry->step) != best.end();

@@ -24,6 +24,7 @@ inline void put(std::span<std::byte> bytes, std::size_t offset, const Digest& di
   std::memcpy(bytes.data() + offset, digest.bytes.data(), digest.bytes.size());
 }
 
+// The caller makes sure that the bytes are there. For bytes of unknown origin ByteReader does.
 template <typename Integer>
 Integer take(std::span<const std::byte> bytes, std::size_t offset) {
   Integer value = 0;

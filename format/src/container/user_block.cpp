@@ -89,6 +89,7 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
                         .index_offset = take<std::uint64_t>(head, kIndexOffsetOffset),
                         .index_bytes = take<std::uint64_t>(head, kIndexBytesOffset),
                         .index_digest = take_digest(head, kIndexDigestOffset)};
+  // Compared by a difference: a sum of two numbers from a file could overflow.
   if (block.index_offset < kDataOffset || block.index_offset > file_bytes ||
       block.index_bytes != file_bytes - block.index_offset) {
     fail_not_allowed(path, "its index does not end where the file does");

@@ -103,6 +103,7 @@ Handle utf8_link_list(const Checker& check) {
   return list;
 }
 
+// With an upper bound a later HDF5 writes no newer structures.
 void set_format_bounds(const Checker& check, hid_t access_list) {
   check.succeeded(H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110),
                   "HDF5 does not take the format bounds");

@@ -51,6 +51,7 @@ void CheckingHost::serve(std::shared_ptr<AgentConnection> connection) {
 }
 
 void CheckingHost::take(const nlohmann::json& message) {
+  // A member that is missing throws, and that ends the connection (AgentConnection::take_messages()).
   if (message.at("kind") == kQuestion) {
     HostFacts facts = options_.facts;
     facts.folder_problem = why_folder_is_of_no_use(facts, message.at("mark").get<std::string>(), options_.host);

@@ -141,6 +141,7 @@ std::vector<HostCheck> compare(const HostFacts& of_head, const HostFacts& theirs
 }
 
 DoctorMark::Removal::Removal(const std::string& run_directory) : run_directory_(run_directory) {
+  // Looked for before anything is made. Afterwards nobody knows which folders were made for the check.
   for (fs::path folder = run_directory; !folder.empty() && !is_there(folder); folder = folder.parent_path()) {
     missing_.push_back(folder);
   }

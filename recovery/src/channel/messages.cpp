@@ -13,6 +13,7 @@
 namespace holdfast::recovery {
 namespace {
 
+// Far more than any run has, and far less than an int holds.
 constexpr int kMostShards = 1 << 20;
 
 }  // namespace
@@ -28,6 +29,7 @@ nlohmann::json hello_message(const Hello& hello) {
                          {"faults", hello.faults}};
   // Without it, the program keeps the level that it has set itself.
   if (hello.log_level) message["log_level"] = name(*hello.log_level);
+  // Left out where they have the defaults that parse_hello() gives them.
   if (hello.has_own_folder) message["has_own_folder"] = true;
   if (hello.cores != 0) message["cores"] = hello.cores;
   return message;

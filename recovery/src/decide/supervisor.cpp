@@ -83,6 +83,7 @@ std::string why_dropped(const Draft& draft) {
 State initial_state(const SupervisorPolicy& policy, int first_generation) {
   State state;
   state.policy = policy;
+  // Generations are counted over all starts of a run, so that no number comes twice.
   state.next_generation = first_generation;
   state.target = policy.replicas;
   state.device_slots.resize(static_cast<std::size_t>(policy.device_slots));

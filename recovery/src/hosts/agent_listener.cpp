@@ -16,6 +16,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+// Each keeps a descriptor and the state of a handshake.
 constexpr std::size_t kMostStrangers = 32;
 
 }  // namespace
@@ -35,6 +36,7 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
     if (strangers.size() >= kMostStrangers) {
       const std::shared_ptr<AgentConnection> oldest = strangers.front();
       strangers.pop_front();
+      // This calls no handler, so the refusal is told here.
       oldest->close();
       refuse_peer(*oldest, fmt::format("{} newer connections had not introduced themselves either", kMostStrangers));
     }
@@ -65,11 +67,13 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
     // From here on it does not count as a stranger, which a newer one could drive out.
     strangers.remove(stranger);
     if (!why.empty()) {
+      // The answer has to arrive: an agent whose connection merely ends dials again.
       stranger->send({{"kind", kSentHome}, {"why", why}});
       stranger->close_when_sent();
       return refuse_peer(*stranger, why);
     }
     stranger->send({{"kind", kTaken}});
+    // These handlers are for a stranger. The new owner sets its own.
     stranger->set_handlers({});
     stranger->open();
     if (handlers.on_agent) handlers.on_agent(theirs, stranger);
@@ -83,6 +87,7 @@ struct AgentListener::Core : std::enable_shared_from_this<Core> {
 AgentListener::AgentListener(asio::io_context& io, int port, std::shared_ptr<asio::ssl::context> tls, Introduction ours,
                              const AgentConnection::Limits& limits, Handlers handlers)
     : core_(std::make_shared<Core>(std::move(tls), std::move(ours), limits, std::move(handlers))) {
+  // The pointer is never empty there: `listening_` goes before `core_`, and calls nothing afterwards.
   const auto take = [core = std::weak_ptr<Core>(core_)](tcp::socket socket) { core.lock()->take(std::move(socket)); };
   try {
     listening_.emplace(io, port, fmt::format("the head cannot listen on port {} for the other hosts", port), take);

@@ -35,6 +35,7 @@ nlohmann::json parse_message(std::string_view text) {
   } catch (const nlohmann::json::exception&) {
     refuse_bytes("it is not JSON");
   }
+  // Every receiver looks at the kind, so a message without one goes no further.
   const auto kind = message.is_object() ? message.find("kind") : message.end();
   if (!message.is_object() || kind == message.end() || !kind->is_string()) refuse_bytes("it has no kind");
   return message;
@@ -74,6 +75,7 @@ std::optional<nlohmann::json> FrameReader::next() {
   std::size_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) length = length << 8U | static_cast<std::uint8_t>(rest[i]);
   // Checked before the bytes are there: a stranger must not make this process keep them.
+  // The limit rises once the peer is known, also for a frame that has begun to arrive.
   if (length > most_bytes_)
     refuse_bytes(fmt::format("it has {} bytes, but at most {} are possible", length, most_bytes_));
   if (rest.size() - kLengthBytes < length) return std::nullopt;

@@ -19,6 +19,7 @@ namespace {
 
 namespace asio = boost::asio;
 
+// A port that refuses at once would otherwise keep the thread busy.
 constexpr std::chrono::milliseconds kPauseBetweenAttempts(200);
 
 }  // namespace
@@ -43,6 +44,7 @@ struct HeadDialer::Core : Dialing<Core> {
   // A resolver may take longer than a connection, so each has its own limit within the attempt.
   void dial() { Dialing::dial(deadline); }
 
+  // A pause beyond the deadline would only put off the last call.
   Deadline sooner(Deadline limit) const { return limit.moment() < deadline.moment() ? limit : deadline; }
 
   void connected() {
@@ -60,9 +62,11 @@ struct HeadDialer::Core : Dialing<Core> {
       const auto why = answer.at("why").get<std::string>();
       return end([&] { call(handlers.on_sent_home, fmt::format("{} refuses this host: {}", name(), why)); });
     }
+    // Anything but the two answers is a failed attempt, after which the head is dialed again.
     if (answer.at("kind") != kTaken) return fail("it sent something else than an answer");
     // end() closes the connection that is still here.
     const std::shared_ptr<AgentConnection> taken = std::exchange(connection, nullptr);
+    // These handlers are of the attempt, which ends here. The new owner sets its own.
     taken->set_handlers({});
     taken->open();
     end([&] {
@@ -90,6 +94,7 @@ struct HeadDialer::Core : Dialing<Core> {
     if (connection != nullptr) std::exchange(connection, nullptr)->close();
   }
 
+  // `last` comes after everything else, since it may destroy the dialer.
   template <class Last>
   void end(Last last) {
     stop();

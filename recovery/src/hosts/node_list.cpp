@@ -68,6 +68,7 @@ class NodeList {
     do {
       const std::string_view low = digits();
       const std::string_view high = takes('-') ? digits() : low;
+      // No number has more digits than fit, so both are there.
       const auto first = *whole_number<std::uint32_t>(low);
       const auto last = *whole_number<std::uint32_t>(high);
       if (last < first) refuse("a range ends before it begins");
@@ -89,6 +90,7 @@ class NodeList {
   }
 
   std::vector<std::string> with_each(const std::vector<std::string>& names, const std::vector<std::string>& numbers) {
+    // Both counts are within the limit themselves, so their product does not overflow.
     check_count(names.size() * numbers.size());
     std::vector<std::string> longer;
     for (const std::string& name : names) {

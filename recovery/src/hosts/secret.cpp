@@ -36,6 +36,7 @@ std::optional<unsigned char> hex_digit(char character) {
 }
 
 std::optional<Secret> from_digits(std::string_view text) {
+  // A line of text ends with a line break, as echo(1) and editors write it.
   if (text.ends_with('\n')) text.remove_suffix(1);
   if (text.size() != 2 * kSecretBytes) return std::nullopt;
   Secret secret;
@@ -86,6 +87,7 @@ Secret read_secret(const std::string& path) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
+  // The length alone tells bytes from digits: random bytes may look like digits, of which there are twice as many.
   if (size == kSecretBytes) {
     Secret secret;
     std::copy_n(content.begin(), kSecretBytes, secret.bytes.begin());

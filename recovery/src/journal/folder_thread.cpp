@@ -46,10 +46,12 @@ struct FolderThread::Shared {
       has_changed.wait(guard, [this] { return is_left || !waiting.empty(); });
       if (is_left) return;
       const Task task = std::move(waiting.front().task);
+      // The task may hang. With the lock held, add() and the destructor would hang with it.
       guard.unlock();
       task();
       guard.lock();
       if (is_left) return;
+      // Only now: wait() counts on the task being done when the list is empty.
       bytes -= waiting.front().bytes;
       waiting.pop_front();
       has_changed.notify_all();
@@ -61,6 +63,7 @@ FolderThread::FolderThread() : shared_(std::make_shared<Shared>()) {
   start_thread("the thread that writes into the run directory", [shared = shared_] { shared->do_all(); }).detach();
 }
 
+// Does not join, since a task may never end. The thread goes when its task does, and with it what both share.
 FolderThread::~FolderThread() {
   const std::scoped_lock guard(shared_->mutex);
   shared_->is_left = true;

@@ -141,6 +141,7 @@ std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
     const bool is_known = std::none_of(incident.losses.begin(), incident.losses.end(),
                                        [](const Loss& loss) { return loss.cause.empty(); });
     const bool is_over = incident.went_on || incident.is_of_a_newcomer;
+    // One line is to tell cause and outcome. When either takes longer than kPatience, users get the line without it.
     if (!incident.is_told && ((is_over && is_known) || now - incident.noticed >= kPatience)) {
       incident.is_told = true;
       lines.push_back({LogLevel::warning, fmt::format("{}; {}", describe(incident), describe_outcome(incident))});
@@ -163,6 +164,7 @@ std::vector<IncidentStory::Line> IncidentStory::end(const Verdict& verdict) {
         last != nullptr && std::all_of(incident.losses.begin(), incident.losses.end(),
                                        [&](const Loss& loss) { return loss.cause == last->cause; });
     if (std::exchange(incident.is_told, true) || is_of_the_end) continue;
+    // The warning comes at the end of a run, where it would read as the reason for it.
     const std::string then = verdict.exit_code == kExitFinished ? "; the run has finished all the same" : "";
     lines.push_back({LogLevel::warning, describe(incident) + then});
   }

@@ -18,8 +18,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+// Between attempts. A port that refuses at once would otherwise keep the thread busy.
 constexpr std::chrono::milliseconds kDialPause(50);
-// For the name and the connection.
 // For the answer. Longer than a connection that comes too early may wait there.
 constexpr std::chrono::seconds kAnswerTimeout(8);
 
@@ -41,9 +41,11 @@ struct LinkDialer::Core : Dialing<Core> {
   std::uint8_t answer = 0;
 
   void connected() {
+    // The other host is there. It may take its time until it expects this connection, so patience begins anew.
     deadline = Deadline::after(patience);
     until = deadline;
     limit_attempt(kAnswerTimeout, "there was no answer in time");
+    // Written and read at once. A failure of one ends the attempt, and with it the other: of_this_attempt() drops it.
     asio::async_write(socket, asio::buffer(bytes),
                       of_this_attempt([](Core& self, const boost::system::error_code& failure, std::size_t) {
                         if (failure) self.fail(failure.message());
@@ -60,6 +62,7 @@ struct LinkDialer::Core : Dialing<Core> {
     boost::system::error_code error;
     FileDescriptor link(socket.release(error));
     if (error) return fail(error.message());
+    // Before the call, which may destroy the dialer.
     is_over = true;
     timer.cancel();
     handlers.on_link(std::move(link));

@@ -23,6 +23,7 @@ std::vector<int> ranks_by_host(const std::vector<int>& hosts) {
 
 LinkExchange::LinkExchange(boost::asio::io_context& io, LinkListener& listener, Hosts hosts, Handlers handlers)
     : io_(io), listener_(listener), hosts_(std::move(hosts)), handlers_(std::move(handlers)), order_(hosts_.of_ranks) {
+  // The ranks of a host follow one another, so each host is left once.
   order_.erase(std::unique(order_.begin(), order_.end()), order_.end());
   const std::vector<int> counts = ranks_by_host(hosts_.of_ranks);
   lanes_ = *std::min_element(counts.begin(), counts.end());
@@ -67,6 +68,7 @@ void LinkExchange::take(int exchange, std::size_t lane, std::size_t position, Fi
   const auto found = attempts_.find(exchange);
   if (found == attempts_.end()) return;
   Attempt& attempt = found->second;
+  // The socket goes to a replica. The duplicate ends the connection whatever that replica does.
   kept_[exchange].push_back(duplicate(socket.value()));
   attempt.links.at(lane).at(position) = std::move(socket);
   if (--attempt.missing > 0) return;

@@ -82,6 +82,7 @@ struct LinkListener::Core : std::enable_shared_from_this<Core> {
   void watch(const std::shared_ptr<Visitor>& visitor) {
     asio::async_read(visitor->socket, asio::buffer(&visitor->more, 1),
                      of_visitor(visitor, [](Core& self, const auto& there, const auto& error) {
+                       // Aborted is the read of a visitor that was matched: its socket was released.
                        if (error != asio::error::operation_aborted) self.visitors.remove(there);
                      }));
   }
@@ -97,6 +98,7 @@ struct LinkListener::Core : std::enable_shared_from_this<Core> {
     taken.mapped()(std::move(socket));
   }
 
+  // The connection or the call of expect() may come first. Each of the two looks for the other.
   void match_waiting(const LinkToken& token) {
     const auto found =
         std::find_if(visitors.begin(), visitors.end(), [&](const auto& visitor) { return visitor->token == token; });

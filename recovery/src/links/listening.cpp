@@ -26,6 +26,7 @@ tcp::acceptor listen_on(asio::io_context& io, int port, const std::string& what)
     tcp::acceptor acceptor(io);
     error = {};
     acceptor.open(protocol, error);
+    // A system without IPv6 refuses the first socket. The error that is thrown is that of the second.
     if (error) continue;
     // A head that starts again must not wait until the connections of the one before it are forgotten.
     acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -75,6 +76,7 @@ Listening::Listening(asio::io_context& io, int port, const std::string& what, On
 
 Listening::~Listening() {
   boost::system::error_code ignored;
+  // The accept that waits is told that it was aborted, and begins no other one.
   core_->acceptor.close(ignored);
   core_->pause.cancel();
 }

@@ -197,8 +197,8 @@ void rename_all(const std::vector<fs::path>& folders, int number) {
   std::size_t renamed = 0;
   try {
     for (; renamed < folders.size(); ++renamed) rename_folder(folders[renamed], numbered(folders[renamed], number));
-    // Each folder goes back under its name, so that the user finds either run whole.
   } catch (const Error&) {
+    // Each folder goes back under its name, so that the user finds either run whole.
     while (renamed > 0) {
       --renamed;
       rename_folder(numbered(folders[renamed], number), folders[renamed]);
@@ -271,6 +271,7 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
     }
     return run;
   }
+  // The same occasion once more, such as a job that was preempted: its run goes on.
   if (is_there && !how.token.empty() && read_record(directory).token == how.token) {
     if (!how.is_later_run) {
       log(LogLevel::info,

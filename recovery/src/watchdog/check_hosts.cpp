@@ -1,3 +1,6 @@
+// A check must not disagree with the run that it is for. So it finds hosts, secret and program by the functions that a
+// run uses. Host 0 compares what all hosts have, and each other one answers. docs/decisions/agents.md
+
 #include "holdfast/recovery/check_hosts.h"
 
 #include <algorithm>
@@ -28,10 +31,12 @@ HostFacts facts_of(const HostsCheckOptions& options, const Surroundings& found) 
                   .replicas = options.replicas,
                   .run_directory = absolute_path(options.run_directory),
                   .has_own_folder = found.has_separate_folders};
+  // As a run without devices finds it: the launcher says it, or the cores do.
   if (facts.replicas == 0) facts.replicas = found.replicas.value_or(std::min(core_count(), kMaxReplicas));
   if (options.command.empty()) return facts;
   WatchdogOptions of_run{.replicas = facts.replicas, .run_directory = options.run_directory};
   of_run.command = options.command;
+  // Throws where the run would: for a program that is not there.
   facts.program = digest_of_program(complete_for_a_host(std::move(of_run), {}, found.replicas).executable);
   facts.command = fmt::format("{}", fmt::join(options.command, " "));
   return facts;
@@ -55,6 +60,7 @@ HostsReport check_hosts(const HostsCheckOptions& options) {
                                  .join_timeout = options.join_timeout,
                                  .on_news = options.on_news};
   boost::asio::io_context io{1};
+  // Stays where a signal ends the loop before there is a report.
   HostsReport report{.host = found.host, .sentence = "the check was ended by a signal"};
   const auto on_over = [&](const HostsReport& told) {
     report = told;

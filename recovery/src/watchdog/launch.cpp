@@ -38,6 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLoopback = "127.0.0.1";
+// For an environment without PATH.
 constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 
 std::optional<std::string> variable(const char* name) {
@@ -92,6 +93,7 @@ std::string find_program(const std::string& name) {
 
 // Another program may take the port before rank 0 does. Then rank 0 fails, and the processes after it get another port.
 int find_free_port() {
+  // Closed at the end of this function, so that rank 0 can bind the port.
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -76,6 +76,7 @@ WatchdogOptions of_all_hosts(WatchdogOptions options, const Surroundings& found)
   options.has_separate_folders = found.has_separate_folders;
   options.replicas *= hosts;
   options.devices.clear();
+  // Slots of one device follow one another, one on each host: hosts take turns (decide/policy.cpp).
   for (const std::string& device : devices) {
     options.devices.insert(options.devices.end(), static_cast<std::size_t>(hosts), device);
   }
@@ -88,6 +89,7 @@ RunOutcome run_head(const OwnRun& own, const Surroundings& found, const Secret& 
   outlive_failing_writes();
   const OwnedRun run = OwnedRun::take(own.options.run_directory, own.how);
   const WatchdogOptions of_all = of_all_hosts(own.begin(), found);
+  // Checked once more: begin() may give other options than those that run_here() has checked.
   check_options(of_all);
   const auto folder =
       std::make_shared<HeadFolder>(of_all.run_directory, own.how.how.start == Start::fresh, run.put_aside_as());
@@ -178,6 +180,7 @@ class HostRun {
       if (!std::exchange(is_leaving_, true)) {
         asked_at_ = now;
         agent_->ask_to_leave(signal);
+        // An agent that the head does not let go in time leaves all the same.
         grace_.expires_after(time_to_leave(options_));
         grace_.async_wait([this](const boost::system::error_code& cancelled) {
           if (!cancelled) leave("the time to leave was over");
@@ -223,6 +226,7 @@ RunOutcome run_here(const OwnRun& run, const Surroundings& found, const HostFlag
                                     run.how.how.asked_by));
   }
   for (;;) {
+    // A scope of its own, at whose end the agent gives up its lock. A folder of this host alone is locked again below.
     {
       HostRun host(run.options, found, flags, secret);
       const RunOutcome outcome = host.run();

@@ -67,6 +67,7 @@ RunOutcome WatchdogLoop::run() {
                          {"command", options_.command}};
   if (options_.hosts > 1) started["hosts"] = options_.hosts;
   journal_.append(std::move(started));
+  // After the first line of this watchdog, since both may write into the journal that they cannot be had.
   open_control();
   watch_devices();
   open_hosts();
@@ -141,6 +142,7 @@ void WatchdogLoop::open_hosts() {
            },
        .on_leaving = [this](int host,
                             int signal) { feed({.kind = EventKind::host_leaving, .signal = signal, .host = host}); }});
+  // Host 0 is one of them: its connections fail as those of any other host.
   for (int host = 0; host < options_.hosts; ++host) {
     agent_of_host(host).when_unreached([this, host](int generation, int peer, const std::string& why) {
       feed({.kind = EventKind::hosts_cut, .generation = generation, .what = why, .host = host, .peer = peer});
@@ -148,6 +150,7 @@ void WatchdogLoop::open_hosts() {
   }
 }
 
+// Functions and not values: requests come at any time, and each sees the run as it is then.
 RunRequests::Run WatchdogLoop::run_to_ask() {
   return {.max_replicas = most_replicas(options_),
           .devices = options_.devices,
@@ -244,6 +247,7 @@ void WatchdogLoop::decide_on(const Event& event) {
 void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
+  // The journal calls a device slot a place.
   if (event.kind == EventKind::device_slot_lost) line["place"] = event.device_slot;
   if (is_of_a_host(event.kind)) line["host"] = event.host;
   if (event.kind == EventKind::hosts_cut) line["peer"] = event.peer;

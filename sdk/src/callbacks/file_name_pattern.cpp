@@ -35,6 +35,7 @@ std::vector<std::string> names_in(const std::string& pattern) {
       continue;
     }
     const std::size_t end = pattern.find_first_of(":}", at);
+    // fmt itself refuses a brace that stays open, when the pattern is tried.
     if (end == std::string::npos) break;
     names.push_back(pattern.substr(at + 1, end - at - 1));
     at = end;

@@ -42,6 +42,7 @@ void Timer::restore(const CallbackState& state) {
   start_ = options_.now();
 }
 
+// Each fit() has a budget of its own. One that is resumed gets restore() instead of this call.
 void Timer::on_fit_begin(TrainingContext&) {
   seconds_before_ = 0;
   start_ = options_.now();
@@ -80,6 +81,7 @@ void Timer::write(const TrainingContext& context) const {
   if (options_.path.empty() && context.run_directory().empty()) return;
   const std::string path = options_.path.empty() ? context.run_directory() + "/times.csv" : options_.path;
   std::string text = "epoch,seconds,steps,seconds_per_step\n";
+  // All epochs each time, so that the file of a resumed fit() has those before the restart.
   for (std::size_t epoch = 0; epoch < epoch_seconds_.size(); ++epoch) {
     const double seconds = epoch_seconds_[epoch];
     const double steps = epoch_steps_[epoch];

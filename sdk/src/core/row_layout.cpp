@@ -56,6 +56,7 @@ RowLayout::RowLayout(std::vector<ArraySpec> arrays) : arrays_(std::move(arrays))
                               array.to_string()));
     }
     words_ = round_up(words_, alignment_of(array));
+    // Each array begins with a word of its own, because rows are copied word by word.
     first_words_.push_back(words_);
     words_ += round_up(array.bytes(), kWordBytes) / kWordBytes;
     row_alignment = std::max(row_alignment, alignment_of(array));

@@ -25,6 +25,7 @@ constexpr std::size_t kBytesAt = 28;
 
 template <class Number>
 void put(FrameHeader& header, std::size_t at, Number number) {
+  // In the byte order of this host, which is one in a run. Another one shows in the magic number.
   std::memcpy(header.data() + at, &number, sizeof number);
 }
 
@@ -38,6 +39,7 @@ Number get(const FrameHeader& header, std::size_t at) {
 // Whether this is a frame at all. That is asked before any other field is compared, so that an error about bytes of
 // another program does not speak of another generation.
 bool is_frame(const FrameHeader& header) {
+  // The values of FrameKind are 1 to 4.
   const auto kind = get<std::uint8_t>(header, kKindAt);
   return get<std::uint32_t>(header, kMagicAt) == kFrameMagic && kind >= 1 && kind <= 4 &&
          get<std::uint8_t>(header, kFiniteAt) <= 1 && get<std::uint16_t>(header, kUnusedAt) == 0;
@@ -85,12 +87,14 @@ Frame from_header(const FrameHeader& header, const FrameOrigin& expected) {
   }
   const auto lane = get<std::uint16_t>(header, kLaneAt);
   const auto host = get<std::uint16_t>(header, kHostAt);
+  // A connection is for one lane and one host, so the connections themselves were mixed up.
   if (lane != expected.lane || host != expected.host) {
     throw FrameError(FrameFault::other_lane, fmt::format("it comes from host {} on lane {}, and this connection is for "
                                                          "host {} on lane {}",
                                                          host, lane, expected.host, expected.lane));
   }
   const auto call = get<std::uint32_t>(header, kCallAt);
+  // All else is right, so the two replicas make different collective calls.
   if (call != expected.call) {
     throw FrameError(FrameFault::other_call, fmt::format("it belongs to collective call {} of the generation, and this "
                                                          "is call {}",

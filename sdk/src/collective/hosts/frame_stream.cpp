@@ -62,6 +62,7 @@ bool FrameStream::receive(const PlaceOfFrame& place, const Take& take) {
   if (!in_body_) {
     in_body_ = place(in_frame_);
     is_held_ = !in_body_;
+    // The header stays, and the next call asks for a place again.
     if (is_held_) return has_moved;
     HOLDFAST_ASSERT(bytes_in(*in_body_) == in_frame_.bytes);
   }

@@ -85,6 +85,7 @@ std::size_t SocketLink::send(std::span<const std::span<const std::byte>> parts) 
   message.msg_iov = vectors.data();
   message.msg_iovlen = count;
   for (;;) {
+    // Without MSG_NOSIGNAL a peer that has gone would end this process by SIGPIPE.
     const ssize_t sent = ::sendmsg(socket_.value(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) return static_cast<std::size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;

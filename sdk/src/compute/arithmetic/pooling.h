@@ -24,6 +24,7 @@ struct PoolingPlan {
   HOLDFAST_HOST_DEVICE std::int64_t sample_outputs() const {
     return std::int64_t{rows.count} * columns.count * channels;
   }
+  // A batch may have more elements than 31 bits can count. Only an image must not.
   std::int64_t input_elements() const { return samples * sample_inputs(); }
   std::int64_t output_elements() const { return samples * sample_outputs(); }
 
@@ -83,6 +84,7 @@ HOLDFAST_HOST_DEVICE void for_each_window_over(const PoolingPlan& plan, const Im
   }
 }
 
+// What an average is divided by: elements_of() leaves padding out.
 HOLDFAST_HOST_DEVICE inline float elements_of_window(const PoolingPlan& plan, std::int32_t row, std::int32_t column) {
   const IndexRange rows = plan.rows.elements_of(row);
   const IndexRange columns = plan.columns.elements_of(column);

@@ -42,6 +42,7 @@ class CpuElementActivation : public ActivationOperation {
   CpuElementActivation(const CpuContext& context, const ActivationShape& shape)
       : threads_(context.threads()), passes_(passes_of(shape.activation)), count_(shape.rows * shape.channels) {}
 
+  // Parts may begin anywhere, since each element is computed by itself.
   void forward(const float* input, float* output) override {
     for_each_part(threads_, {.count = count_}, [&](std::int64_t begin, std::int64_t end) {
       passes_.forward(input + begin, output + begin, end - begin);
@@ -75,6 +76,7 @@ class CpuSoftmax : public ActivationOperation {
     });
   }
 
+  // `kept` is the output, from which the gradient follows: y * (dy - sum of y * dy).
   void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
     for_each_part(threads_, rows_, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t offset = begin * channels_;

@@ -32,7 +32,8 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
     normalize(input, mean_.data(), gamma, beta, output);
   }
 
-  // `mean_` and `variance_` stay those of the last training pass, whose backward pass may still come.
+  // `mean_` and `variance_` stay those of the last training pass. `inverse_` does not, and backward() needs it. That is
+  // right because an operation serves training or inference, not both (nn/operations/batch_normalization.cpp).
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
     invert(variance);

@@ -70,6 +70,7 @@ class CpuBatchedProduct final : public BatchedProductOperation {
       const auto [left_factor, right_factor] = factors_of(context, {.left = left, .right = right});
       const dnnl::matmul::primitive_desc desc({left_factor, right_factor, result}, scratch_attributes(),
                                               context.engine());
+      // Only factors get another layout or type. The result is written where and as the caller has it.
       primitive_ = Primitive::make<dnnl::matmul>(context, operation, desc,
                                                  {{DNNL_ARG_SRC, left, left_factor},
                                                   {DNNL_ARG_WEIGHTS, right, right_factor},

@@ -185,6 +185,7 @@ class CpuConvolution : public ConvolutionOperation {
                             {DNNL_ARG_DIFF_DST, output_gradient},
                             {DNNL_ARG_DIFF_WEIGHTS, kernel_gradient},
                             {DNNL_ARG_DIFF_BIAS, bias_gradient}});
+    // At bf16 oneDNN has rounded gradients alone, and this sums the caller's.
     if (!sums_bias_) return;
     for_each_column_part(threads_, rows_, filters_, [&](ColumnRange range) {
       vector_kernels().column_sums(output_gradient, rows_, filters_, range, bias_gradient);

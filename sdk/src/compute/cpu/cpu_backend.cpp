@@ -59,6 +59,7 @@ class CpuBackend : public Backend {
     return make_cpu_pooling(context_, shape, use);
   }
 
+  // Loops of ours get the number of threads with each pass, so operations made of them need none here.
   std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use) override {
     return make_cpu_activation(context_, shape);
   }
@@ -76,6 +77,7 @@ class CpuBackend : public Backend {
   std::unique_ptr<RepeatedProductOperation> repeated_product(const RepeatedProductShape& shape) override {
     const ThreadCount threads(context_.threads());
     std::unique_ptr<RepeatedProductOperation> packed = make_cpu_packed_product(context_, shape);
+    // Null where nothing packs this product. Then a dense layer computes it.
     return packed ? std::move(packed) : repeated_dense(*this, shape);
   }
   std::string repeated_product_arithmetic() const override {

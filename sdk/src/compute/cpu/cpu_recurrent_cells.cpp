@@ -80,6 +80,7 @@ Float* moved(Float* array, std::int64_t floats) {
   return array == nullptr ? nullptr : array + floats;
 }
 
+// `x`, the mask and the output have all steps of a sample in a row. The other arrays are those of one step.
 CellsForward block_of(const RecurrentCells& cells, const CellsForward& arrays, std::int64_t sample, std::int64_t unit) {
   const std::int64_t of_step = sample * cells.units + unit;
   const std::int64_t of_sequence = sample * cells.steps * cells.units + unit;
@@ -124,11 +125,13 @@ void for_each_block(const RecurrentCells& cells, const Arrays& arrays, const Run
   }
 }
 
+// state = f(x + s), where s is the product of the state before with the recurrent kernel.
 void run_simple(const RecurrentCells& cells, const Passes& passes, const CellsForward& at) {
   passes.add(at.x, at.s, at.next_state);
   passes.activate(cells.activation, at.next_state, at.next_state);
 }
 
+// cell' = f * cell + i * c and state' = o * activation(cell'), with the gates i, f, c and o.
 void run_lstm(const RecurrentCells& cells, const Passes& passes, const CellsForward& at) {
   for (std::int64_t gate = 0; gate < 4; ++gate) {
     float* const to = at.kept + gate * cells.units;
@@ -146,6 +149,7 @@ void run_lstm(const RecurrentCells& cells, const Passes& passes, const CellsForw
   passes.multiply(o, at.next_state, at.next_state);
 }
 
+// state' = z * state + (1 - z) * h, where h = activation(x + r * s).
 void run_gru(const RecurrentCells& cells, const Passes& passes, const CellsForward& at) {
   float* const z = at.kept;
   float* const r = z + cells.units;
@@ -231,6 +235,7 @@ void back_gru(const RecurrentCells& cells, const Passes& passes, const CellsBack
 }
 
 // The step had no effect: the gradient of its state is that of the state before it.
+// `carried_cell` stays as it is, since the cell was passed on unchanged, too.
 void skip_back(const RecurrentCells& cells, const Passes& passes, const CellsBackward& at, const float* gradient) {
   passes.copy(gradient, at.carried);
   for (std::int64_t gate = 0; gate < cells.gates(); ++gate) {

@@ -39,6 +39,7 @@ struct PackedArrays {
     const MemoryDesc packed(kernel.dims(), DataType::f32, Tag::any);
     const Convolution::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, input, packed,
                                  bias, output, {1, 1}, {0, 0}, {0, 0});
+    // `true` allows an empty description: a shape that oneDNN does not take in this way is not an error.
     Convolution::primitive_desc primitive(desc, scratch_attributes(), engine, true);
     if (primitive.get(true) == nullptr || primitive.impl_info_str() != packed_implementation()) return std::nullopt;
     return primitive;

@@ -62,6 +62,7 @@ class CpuPooling : public PoolingOperation {
                                      {DNNL_ARG_DST, output, output, Operand::Role::output}};
     add_workspace(operands, workspace, Operand::Role::output);
     forward_ = Primitive::make<Forward>(context, operation, forward_desc, operands);
+    // Pooling has no parameters, so without this gradient it has no backward pass.
     if (!use.input_gradient) return;
 
     // The memory is ours and lives as long as the operation: the backward pass may come much later.

@@ -71,6 +71,7 @@ CpuRowOperation::CpuRowOperation(RowProgram program, std::int64_t rows)
   choose_places();
   writable_.resize(program_.instructions.size());
   places_.resize(program_.inputs.size() + program_.instructions.size() + program_.constants.size());
+  // Constants stay where they are. Inputs and results are placed anew for each block.
   for (std::size_t i = 0; i < program_.constants.size(); ++i) {
     places_[program_.inputs.size() + program_.instructions.size() + i].values = &program_.constants[i];
   }
@@ -176,6 +177,7 @@ void CpuRowOperation::run_elements(const RowInstruction& instruction, std::int64
     places[i] = &place;
     // A narrow instruction has an element for each row.
     lanes[i] = {.values = place.values, .is_scalar = instruction.is_wide ? place.is_scalar : place.row_stride == 0};
+    // Rows have two numbers at least (nn/plan/row_fusion.cpp). With one, the stride of a narrow array would be `width`.
     is_one_row = is_one_row && (place.row_stride == width || (place.row_stride == 0 && place.is_scalar));
   }
   // One call for all rows: the dispatch of an instruction for each short row would take longer than its numbers.
@@ -191,6 +193,7 @@ void CpuRowOperation::run_reduction(const RowInstruction& instruction, std::int6
   const RowReduction reduction = {.kind = instruction.reduction, .outer = rows, .reduced = program_.width};
   const float* const a = place_of(instruction.operands[0]).values;
   if (instruction.function == ElementFunction::copy) return kernels.reduce(reduction, a, result);
+  // Factors are multiplied while they are added up, so products take no memory.
   const bool is_square = instruction.function == ElementFunction::square;
   kernels.reduce_products(reduction, a, is_square ? a : place_of(instruction.operands[1]).values, result);
 }
@@ -236,6 +239,7 @@ void CpuRowOperation::run_chain(const RowStep& step, std::int64_t rows) {
   const OperandRows* const factor = step.sum == ChainSum::products ? &place_of(step.factor) : nullptr;
   if (factor != nullptr) chain.factor = factor->values;
   const bool is_mean = step.reduction && program_.instructions[*step.reduction].reduction == ReductionKind::mean;
+  // A mean is divided in double, before it becomes a float.
   const double divisor = is_mean ? static_cast<double>(program_.width) : 1.0;
   const ChainLoop loop = vector_kernels().find_chain(functions, length, step.sum);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -257,6 +261,7 @@ float* CpuRowOperation::place_result(std::size_t index, std::span<float* const> 
   const std::int64_t width = instruction.is_wide ? program_.width : 1;
   float* result = nullptr;
   if (offset_of_[index] != kNoPlace) result = scratch_.data() + offset_of_[index];
+  // An output is written where the caller wants it, and later instructions read it there.
   if (instruction.output) result = outputs[*instruction.output] + first * width;
   places_[program_.inputs.size() + index] = {result, width, !instruction.is_wide};
   return result;
@@ -268,6 +273,7 @@ void CpuRowOperation::run(std::span<const float* const> inputs, std::span<float*
   for (std::int64_t first = 0; first < rows_; first += block_rows_) {
     const std::int64_t rows = std::min(block_rows_, rows_ - first);
     place_inputs(inputs, first);
+    // All at once, since a step of several instructions writes several results.
     for (std::size_t i = 0; i < writable_.size(); ++i) writable_[i] = place_result(i, outputs, first);
     for (const RowStep& step : steps_) {
       if (step.is_chain()) {

@@ -39,6 +39,7 @@ std::optional<float> first_not_finite(std::span<const std::byte> elements, DType
 }
 
 std::optional<Found> find(std::span<const float> rows, std::int64_t samples, const RowLayout& layout) {
+  // Rows of another size do not have this layout, so nothing can be said about them.
   if (samples == 0 || rows.size() != static_cast<std::size_t>(samples) * layout.words()) return std::nullopt;
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const auto row = rows.subspan(static_cast<std::size_t>(sample) * layout.words(), layout.words());
@@ -79,6 +80,7 @@ std::string sample_not_finite(const Batch& batch, const Dataset& data, std::uint
       found = find(on_host(slice.targets), slice.samples, *layout);
     }
     if (!found) continue;
+    // Positions count the samples of all replicas, and a slice begins within a batch of them.
     const std::int64_t position = batch.index * data.batch_size() + slice.first_sample + found->sample;
     // The sign of a NaN is chance.
     return fmt::format(

@@ -47,8 +47,10 @@ std::span<float> PaddedBatchStage::targets_before(std::span<float> targets) cons
 
 void PaddedBatchStage::weigh(std::int64_t position, std::span<float> targets) const {
   const bool is_padding = position >= before().size();
+  // The user's weights stay. Samples that had none get 1.
   if (!is_padding && before().layouts().has_weights) return;
   const RowLayout& layout = layouts().targets;
+  // weighted_layouts() has the weights last.
   const std::size_t last = layout.arrays().size() - 1;
   const auto count = static_cast<std::size_t>(layout.arrays()[last].shape.element_count());
   std::ranges::fill(targets.subspan(layout.first_word(last), count), is_padding ? 0.0F : 1.0F);
@@ -70,6 +72,7 @@ PositionSet PaddedBatchStage::reach(const PositionSet& positions, std::size_t) c
   const std::int64_t size = before().size();
   std::vector<PositionSet::Range> reached;
   for (const PositionSet::Range& range : positions.ranges()) {
+    // May be empty or reversed where a range holds padding alone. PositionSet drops such ranges.
     reached.push_back({range.begin, std::min(range.end, size)});
     // All padding is copies of the last sample.
     if (range.end > size) reached.push_back({size - 1, size});

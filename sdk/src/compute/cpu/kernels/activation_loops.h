@@ -1,6 +1,7 @@
 #pragma once
 
-// See vector_kernels.h.
+// See vector_kernels.h. Formulas that AVX-512 has in named vectors are computed by these, others with an early part in
+// two loops, and the rest in one. The bits are the same.
 
 #include "compute/arithmetic/activations.h"
 #include "compute/cpu/kernels/avx512_functions.h"
@@ -44,6 +45,7 @@ template <class Formula, class Finish>
 #pragma omp simd
     for (std::int64_t i = 0; i < kBlock; ++i) finish(begin + i, early[i]);
   }
+  // Fewer elements than a block are left, for which one loop will do.
 #pragma omp simd
   for (std::int64_t i = begin; i < count; ++i) finish(i, Formula::early(input[i]));
 }

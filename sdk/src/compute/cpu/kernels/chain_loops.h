@@ -56,6 +56,7 @@ struct ChainLanes {
 #endif
 }
 
+// Halves, because a vector holds half as many doubles as floats.
 [[gnu::always_inline]] inline void add_group(const ChainValues& values, ChainLanes& lanes) {
   for (int i = 0; i < kChainVectors; ++i) {
     ChainHalf halves[2];
@@ -83,6 +84,7 @@ constexpr ElementFunction kChainFunctions[] = {ElementFunction::add, ElementFunc
                                                ElementFunction::multiply};
 constexpr int kChainFunctionCount = 3;
 
+// The place of a function in kChainFunctions. The digits of a chain form the number of its loop.
 constexpr int chain_digit(ElementFunction function) {
   return function == ElementFunction::add ? 0 : function == ElementFunction::subtract ? 1 : 2;
 }
@@ -177,6 +179,7 @@ void chain_tail(const ChainGroup& rest, int length, int functions, ChainSum sum,
     if (sum == ChainSum::squares) summand = values[i] * values[i];
     if (sum == ChainSum::products) summand = values[i] * rest.factor[i];
     if (sum == ChainSum::negatives) summand = -values[i];
+    // Element i is in lane i, as in a whole group.
     sums[i] += summand;
   }
 }
@@ -185,6 +188,7 @@ template <int kLength, int kFunctions, ChainSum kSum>
 double chain_loop(const ElementChain& chain, std::int64_t count) {
   alignas(64) float repeated[ElementChain::kMaximumLength + 1][kLanes];
   std::int64_t steps[ElementChain::kMaximumLength + 1] = {};
+  // One number for all elements becomes a group that the loop never leaves, so the loop has a single form.
   const auto place_of = [&](const ElementLane& lane, int number) -> const float* {
     steps[number] = lane.is_scalar ? 0 : 1;
     if (!lane.is_scalar) return lane.values;
@@ -206,6 +210,7 @@ double chain_loop(const ElementChain& chain, std::int64_t count) {
     if constexpr (kSum != ChainSum::none) add_group(values, lanes);
   }
   alignas(64) double sums[kLanes];
+  // The tail is added to the lanes before they are combined, since lanes.h has one order for any length.
   store_lanes(lanes, sums);
   if (i < count) {
     chain_tail(group_at<kLength>(all, steps, i), kLength, kFunctions, kSum, count - i, sums);
@@ -218,6 +223,7 @@ double chain_loop(const ElementChain& chain, std::int64_t count) {
 template <int kLength, ChainSum kSum, int kFunctions = 0>
 ChainLoop chain_loop_of(int functions) {
   constexpr int kCount = kLength == 1 ? 3 : kLength == 2 ? 9 : 27;
+  // The number is known when the program runs, and each loop is a template, so they are tried one by one.
   if (functions == kFunctions) return chain_loop<kLength, kFunctions, kSum>;
   if constexpr (kFunctions + 1 < kCount) return chain_loop_of<kLength, kSum, kFunctions + 1>(functions);
   return nullptr;

@@ -98,6 +98,7 @@ void column_sums(const float* values, std::int64_t rows, std::int64_t columns, C
                 [=](std::int64_t i, std::int64_t) { return values[i]; });
       add_to_totals(block_sums, block_columns, totals);
     });
+    // A wide row has each column several times. The first place of a column gets the sum of all of them, in order.
     const std::int64_t own = width < columns ? width : columns;
     for (std::int64_t c = 0; c < own; ++c) {
       double sum = totals[c];
@@ -143,6 +144,7 @@ void column_moments(const float* values, std::int64_t rows, std::int64_t columns
         const float deviation = values[i] - means[c];
         return deviation * deviation;
       });
+      // As merged(), for all columns at once: this block is joined to all blocks before it.
       const double weight = count / (counted + count);
       const double both = counted * weight;
 #pragma omp simd

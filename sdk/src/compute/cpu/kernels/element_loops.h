@@ -10,6 +10,7 @@
 namespace holdfast::compute {
 namespace {
 
+// ElementFunction has functions of one operand first, then those of two, and `select` last.
 constexpr int operands_of(ElementFunction function) {
   return function == ElementFunction::select ? 3 : function >= ElementFunction::add ? 2 : 1;
 }
@@ -49,6 +50,7 @@ void run_element_function(const ElementLane* operands, std::int64_t count, float
   constexpr int kTaken = operands_of(kFunction);
   unsigned mask = 0;
   for (int i = 0; i < kTaken; ++i) mask |= operands[i].is_scalar ? 1U << i : 0U;
+  // The mask is known when the program runs, and a loop is compiled for each, so that no element asks for it.
   if constexpr (kTaken == 1) {
     return mask == 0 ? function_loop<kFunction>(operands, count, result)
                      : element_loop<kFunction, 1>(operands, count, result);
@@ -81,6 +83,7 @@ void run_element_function(const ElementLane* operands, std::int64_t count, float
   }
 }
 
+// What visit_function() calls with the function as a constant.
 struct RunElementFunction {
   const ElementLane* operands;
   std::int64_t count;

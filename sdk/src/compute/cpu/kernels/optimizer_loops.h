@@ -1,6 +1,7 @@
 #pragma once
 
-// See vector_kernels.h.
+// See vector_kernels.h. The formulas are those of compute/arithmetic/, which are for devices as well. Here they get
+// loops that the compiler can turn into vectors.
 
 #include "compute/arithmetic/element_functions.h"
 #include "compute/arithmetic/gradient_clipping.h"
@@ -87,6 +88,7 @@ LambSums lamb_slots_of_all(const LambStep& step, std::int64_t count, const float
 void lamb_parameters(const LambStep& step, float scale, std::int64_t count, const float* momenta,
                      const float* velocities, float* parameters) {
   const LambStep same = step;
+  // In pieces, so that memory is asked for ahead of each.
   const auto move = [&](std::int64_t begin, std::int64_t some) {
 #pragma omp simd
     for (std::int64_t i = begin; i < begin + some; ++i) {
@@ -115,6 +117,7 @@ template <UpdateRule kRule>
 void rule_loop(const float* numbers, float kept, std::int64_t count, const float* gradients, float* parameters,
                float* const* slots) {
   using Formula = RuleFormula<kRule>;
+  // Copies, as in adam().
   float n[kMostRuleNumbers] = {};
   for (int i = 0; i < Formula::kNumbers; ++i) n[i] = numbers[i];
   float* const first = slots[0];

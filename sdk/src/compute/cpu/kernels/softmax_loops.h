@@ -114,10 +114,12 @@ struct LargestOfRow {
 
   [[gnu::always_inline]] inline void take(std::int64_t begin, __mmask16 mask, int place) {
     Floats16& of = largest.of[place % kFewSideBySide];
+    // The instruction gives its second operand where either is a NaN, so the loaded numbers come first.
     of = _mm512_mask_max_ps(of, mask, _mm512_maskz_loadu_ps(mask, row + begin), of);
   }
 
   [[gnu::always_inline]] inline float found() const {
+    // In any order: the largest of several numbers is one of them, and no rounding depends on the order.
     const auto larger = [](Floats16 a, Floats16 b) { return _mm512_maskz_max_ps(kAllLanes, a, b); };
     alignas(64) float lanes[kLanes];
     _mm512_store_ps(lanes, larger(larger(largest.of[0], largest.of[1]), larger(largest.of[2], largest.of[3])));
@@ -195,6 +197,7 @@ struct RowDivision {
 
 void softmax(const float* input, std::int64_t rows, std::int64_t channels, float* output) {
   if (rows == 0) return;
+  // Each later row is read for its largest number while the row before it is written.
   LargestOfRow largest = {input};
   for_groups_of_row(channels, [&]<int kCount>(std::int64_t begin, __mmask16 mask) HOLDFAST_INLINED {
     for (int k = 0; k < kCount; ++k) largest.take(begin + k * kVector, mask, k);
@@ -209,6 +212,7 @@ void softmax(const float* input, std::int64_t rows, std::int64_t channels, float
     const double sum = write_exponentials(scores, channels, shift, last, largest, result);
     last = {result, softmax_divisor(sum)};
   }
+  // No row follows the last one, so its division has nothing to run along with.
   for (std::int64_t begin = 0; begin < channels; begin += kVector) last.divide(begin, first_lanes(channels - begin));
 }
 
@@ -219,6 +223,7 @@ void softmax(const float* input, std::int64_t rows, std::int64_t channels, float
     float* const result = output + row * channels;
     RowTail tail;
     load_tail(input + row * channels, channels, tail);
+    // The exponentials of the last group stay in the tail, which is stored once, when it is divided.
     const float divisor = softmax_divisor(exponentials_of_row<true>(input + row * channels, tail, result).sum);
 #pragma omp simd
     for (std::int64_t c = 0; c < tail.first; ++c) result[c] = result[c] / divisor;
@@ -236,6 +241,7 @@ void softmax_backward(const float* output, const float* output_gradient, std::in
     const float* const y = output + row * channels;
     const float* const dy = output_gradient + row * channels;
     float* const dx = input_gradient + row * channels;
+    // Added in double, and rounded once.
     const auto sum = static_cast<float>(sum_of_row(channels, [=](std::int64_t c) { return y[c] * dy[c]; }));
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) dx[c] = y[c] * (dy[c] - sum);

@@ -1,3 +1,6 @@
+// Sums of columns are those of column_sums.cuh. This source says into how many chunks the rows of a matrix are cut, and
+// so in which order each of these sums is added.
+
 #include "compute/cuda/kernels/columns.h"
 
 #include <algorithm>

@@ -12,6 +12,7 @@
 namespace holdfast::compute {
 namespace {
 
+// A block has one row, or one for each of its warps. So the threads of a row leave a kernel together.
 template <class Group>
 __device__ std::int64_t row_of_scores() {
   return std::int64_t{blockIdx.x} * (kSumThreads / Group::kThreads) + threadIdx.x / Group::kThreads;
@@ -40,6 +41,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const float* const mask_of_row = mask == nullptr ? nullptr : mask + scores.mask(row) + first;
   float* const to = shares + row * scores.keys + first;
   const auto load = [&](std::int64_t i) {
+    // The exponential of minus infinity is 0, also in a row of masked keys alone (softmax_shift()).
     const bool is_masked = mask_of_row != nullptr && mask_of_row[i] == 0;
     return is_masked ? -INFINITY : given[i] * scores.scale;
   };
@@ -76,6 +78,7 @@ __global__ void __launch_bounds__(kSumThreads)
   for_each_of_row(Group{}, count, load, [&](std::int64_t i, const ShareAndGradient& at) {
     scores_gradient[begin + i] = at.share * (at.gradient - sum) * scores.scale;
   });
+  // A key that is left out has no share, and so its score has no gradient.
   clear_others<Group>(scores, row, scores_gradient + row * scores.keys);
 }
 
@@ -93,6 +96,7 @@ unsigned blocks_of(const AttentionScores& scores) {
 void CudaArrayKernels::attention_shares(const AttentionScores& scores, const float* from, const float* mask,
                                         float* shares) {
   const CudaContext::StreamLock lock = context_.lock_stream();
+  // CUDA refuses a launch of no blocks.
   if (scores.rows() * scores.keys == 0) return;
   const auto kernel = is_row_of_warp(scores) ? attention_shares_kernel<WarpOfRow> : attention_shares_kernel<BlockOfRow>;
   launch(kernel, blocks_of(scores), kSumThreads, context_.stream(), scores, from, mask, shares);

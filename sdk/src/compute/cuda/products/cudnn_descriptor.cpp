@@ -75,6 +75,8 @@ bool CudnnDescriptor::finalize_if_possible() {
       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
     check_cudnn(status, "cudnnBackendFinalize of " + what_);
   }
+  // An engine that does not support a case is an answer. Any other failure is told, since the engine that replaces this
+  // one may have other bits.
   if (status != CUDNN_STATUS_SUCCESS && CUDNN_STATUS_CATEGORY(static_cast<int>(status)) != CUDNN_STATUS_NOT_SUPPORTED) {
     log(LogLevel::warning,
         fmt::format(

@@ -50,6 +50,7 @@ class DirectCudaConvolution final : public ConvolutionOperation {
         has_bias_(shape.has_bias),
         operation_(describe_convolution("a pass", shape)),
         part_lines_(lines_of_part(plan_)) {
+    // The other passes write their results at once and need no memory in between.
     if (passes.backward_weights) {
       context.reserve_workspace(partial_bytes() +
                                 // The sums for kernel and bias follow each other, so they use the same memory.

@@ -14,6 +14,7 @@
 namespace holdfast {
 namespace {
 
+// Inputs come before targets, as in memory. A digest reads its whole array, once, when the data set is made.
 std::vector<std::string> digests_of_files(const std::vector<OpenFileArray>& inputs,
                                           const std::vector<OpenFileArray>& targets) {
   std::vector<std::string> digests;

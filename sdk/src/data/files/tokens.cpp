@@ -24,7 +24,8 @@ namespace {
 
 // Targets are f32, which counts whole numbers up to here.
 constexpr std::int64_t kMostTokenIds = std::int64_t{1} << 24;
-// What is looked at once before training: 4 MiB, so that a disk reads in long runs.
+// What is looked at once before training: 4 MiB, so that a disk reads in long runs. It is even, so that the check for
+// halves below may count places within a piece.
 constexpr std::int64_t kIdsAtOnce = std::int64_t{1} << 20;
 // A file of fewer ids may well have 0 at every second position.
 constexpr std::int64_t kLeastIdsOfHalves = 64;
@@ -78,6 +79,7 @@ Digest checked_digest(const TokenRange& range) {
   return builder.finish();
 }
 
+// Targets have the type that an array has by default, f32, in which the sparse losses take class numbers.
 SampleLayouts layouts_of_tokens(std::int64_t length) {
   return {.inputs = RowLayout({{.name = "ids", .shape = {length}, .dtype = DType::i32}}),
           .targets = RowLayout({{.name = "next", .shape = {length}}})};
@@ -94,6 +96,7 @@ class TokenWindowsSource : public SourceStage {
         digest_(checked_digest(range_)) {}
 
   void load(std::uint64_t, std::int64_t, std::int64_t position, Sample destination) const override {
+    // The target of a position is the id after it, so one read of an id more gives both.
     const std::vector<std::int32_t> ids = read(position, 0, length_ + 1);
     std::memcpy(destination.features.data(), ids.data(), destination.features.size_bytes());
     std::copy(ids.begin() + 1, ids.end(), destination.targets.begin());
@@ -208,6 +211,7 @@ Tokens open_raw_tokens(const std::string& path, const RawTokens& options) {
   const auto header = static_cast<std::uint64_t>(options.header_bytes);
   const std::uint64_t bytes = file->size_bytes();
   const std::uint64_t id_bytes = size_bytes(options.dtype);
+  // OpenFileArray trusts that the file is as long as the shape says, so the size is compared here.
   if (bytes < header || (bytes - header) % id_bytes != 0) {
     throw Error(
         ErrorCode::invalid_file,

@@ -75,6 +75,8 @@ std::vector<std::int64_t> numbers_of_samples(const Stage& before, const SampleSc
     std::ranges::copy(std::as_bytes(std::span(made)), bytes.begin());
   };
   const std::int64_t blocks = (size + kNumbersOfBlock - 1) / kNumbersOfBlock;
+  // Held until the numbers are read, so that one process makes the pass. CacheFile makes the file unless it is there by
+  // then.
   const std::unique_ptr<FolderLock> lock = lock_unless_there(posix_file_system(), scan.index);
   const CacheFile file(posix_file_system(), scan.index,
                        {.text = text_of_index(before, scan),

@@ -66,6 +66,7 @@ void copy_part(const Shape& from_shape, std::span<const Pixel> from, std::int64_
   }
 }
 
+// Crops keep the type of the picture, so the type of the result is that of both.
 void copy_part(const ArrayRow& from, std::int64_t first_row, std::int64_t first_column, const ArrayRow& into) {
   const Shape& from_shape = from.layout().arrays()[0].shape;
   const Shape& shape = into.layout().arrays()[0].shape;
@@ -127,6 +128,7 @@ std::vector<float> floats_of(const ArrayRow& picture) {
     const std::span<float> pixels = picture.elements<float>(0);
     return {pixels.begin(), pixels.end()};
   }
+  // Bytes become 0 to 255. A caller that wants another range scales them itself.
   const std::span<std::uint8_t> pixels = picture.elements<std::uint8_t>(0);
   return {pixels.begin(), pixels.end()};
 }
@@ -161,6 +163,7 @@ PictureChange center_crop(std::int64_t height, std::int64_t width) {
   const auto output = [=](const ArraySpec& input) { return cropped("center_crop", input, height, width, 0); };
   const auto apply = [=](const ArrayRow& from, const ArrayRow& into, Random&) {
     const Shape& shape = from.layout().arrays()[0].shape;
+    // If an odd number of rows or columns is cut off, one more of them is cut off at the end.
     copy_part(from, (shape[0] - height) / 2, (shape[1] - width) / 2, into);
   };
   return {.name = fmt::format("center_crop {} x {}", height, width), .output = output, .apply = apply, .draws = false};
@@ -177,6 +180,7 @@ PictureChange random_crop(std::int64_t height, std::int64_t width, RandomCropOpt
   const auto apply = [=](const ArrayRow& from, const ArrayRow& into, Random& random) {
     const Shape& shape = from.layout().arrays()[0].shape;
     const auto drawn = [&](std::int64_t side, std::int64_t cut) {
+      // All places are equally likely, from `padding` pixels before the picture to as many after it.
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(side + 2 * padding - cut + 1))) -
              padding;
     };

@@ -91,6 +91,8 @@ void scale_saturation(const Pixels& pixels, float factor) {
   });
 }
 
+// A range from 0 to 0 leaves a change out, as the header says. So a jitter cannot ask for a saturation of exactly 0,
+// which would be gray.
 bool is_set(const DrawnRange& range) {
   return range.least != 0 || range.most != 0;
 }

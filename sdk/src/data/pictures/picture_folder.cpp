@@ -97,7 +97,9 @@ class PictureLister {
     for (const std::string& name : result_.classes) {
       const std::size_t before = result_.files.size();
       add_folder(root_ / name, name, 0);
+      // Labels are places in the list of classes, also where the options give another order than the folder.
       ++label_;
+      // The model would have an output for an empty class, which no sample trains.
       if (result_.files.size() == before) {
         throw Error(ErrorCode::invalid_argument,
                     fmt::format("the folder {} of class {} holds no picture; add some, or name the other classes in "
@@ -170,6 +172,7 @@ class PictureLister {
                                                       quoted_text(path.string())));
     }
     if (!is_one_of(ending, {".jpg", ".jpeg", ".png"})) return;
+    // Before the file is looked at, so that a folder of any size takes bounded memory.
     if (std::cmp_greater_equal(result_.files.size(), options_.max_files)) {
       throw Error(ErrorCode::invalid_file, fmt::format("{} holds more than {} pictures; raise max_files to read it",
                                                        quoted_text(root_.string()), options_.max_files));

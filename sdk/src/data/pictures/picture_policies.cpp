@@ -86,9 +86,9 @@ PictureChange policy(const std::string& function, std::string name,
   return {.name = std::move(name), .output = output, .apply = std::move(apply), .draws = true};
 }
 
-// Weights that are positive and sum to 1, from logarithms of draws of the gamma distribution.
-// A draw from the Dirichlet distribution. The largest logarithm is subtracted first, so one weight is 1 before the
-// division and none overflows, however small alpha is.
+// Weights that sum to 1, from logarithms of draws of the gamma distribution: a draw from the Dirichlet distribution.
+// The largest logarithm is subtracted first, so one weight is 1 before the division and none overflows, however small
+// alpha is. The others may round to 0.
 std::vector<double> drawn_weights(int count, double alpha, Random& random) {
   std::vector<double> weights;
   for (int i = 0; i < count; ++i) weights.push_back(draw_log_gamma(alpha, random));
@@ -109,6 +109,7 @@ void mix_chains(const AugMixOptions& options, const PolicyChanges& changes, cons
   // The last choice leaves the picture as it is, and comes as often as any other.
   const std::size_t choices = applicable(changes, from) + 1;
   for (const double weight : weights) {
+    // Each chain begins with the picture itself, and not with what the chain before it made.
     chain.begin_with(from);
     for (int i = 0; i < options.depth; ++i) {
       const std::size_t choice = random.below(choices);

@@ -23,6 +23,7 @@ std::uint8_t byte_below(float value) {
 }
 
 void posterize(const Pixels& pixels, int bits) {
+  // The scale brings a pixel to 0 to 255, and the division below brings it back.
   const float scale = kWhiteByte / pixels.most;
   for (float& value : pixels.values) {
     // The lower bits become 0, so white becomes the largest number that is left and not 255.
@@ -81,6 +82,7 @@ PictureChange random_invert(float probability, float max_value) {
                            .options = fmt::format("{}", probability),
                            .max_value = max_value,
                            .apply = [probability](const Pixels& pixels, Random& random) {
+                             // The draw comes first, so a sample that stays as it is has drawn as often as any other.
                              if (random.uniform() >= probability) return;
                              for (float& value : pixels.values) value = pixels.most - value;
                            }});
@@ -109,9 +111,11 @@ PictureChange solarization(const SolarizationOptions& options) {
        .options = fmt::format("addition {}, threshold {}", text_of(options.addition), text_of(options.threshold)),
        .max_value = options.max_value,
        .apply = [options](const Pixels& pixels, Random& random) {
+         // Both are drawn for each sample, in this order: the bits of present runs depend on it.
          const float addition = pixels.most * drawn_from(options.addition, random);
          const float threshold = pixels.most * drawn_from(options.threshold, random);
          for (float& value : pixels.values) {
+           // Cut to white before the comparison, so what would be brighter than white becomes black.
            const float added = std::clamp(value + addition, 0.0F, pixels.most);
            value = added < threshold ? added : pixels.most - added;
          }

@@ -27,6 +27,7 @@ void warp_row(const DrawnWarp& drawn, PictureEdge edge, const ArrayRow& from, co
   if (array.dtype == DType::f32) {
     return warp_picture(from.elements<float>(0), shape[0], shape[1], shape[2], warp, edge, into.elements<float>(0));
   }
+  // Bytes are interpolated as floats and rounded once, at the end.
   const std::vector<float> pixels = floats_of(from);
   std::vector<float> result(pixels.size());
   warp_picture(pixels, shape[0], shape[1], shape[2], warp, edge, result);

@@ -82,6 +82,7 @@ SkipStage::SkipStage(const std::shared_ptr<const Stage>& before, const BadSample
 
 void SkipStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
+  // The digest is that of all positions, since the number alone may be equal where other samples were left out.
   stages.push_back({{"kind", "skip_bad"}, {"skipped", skipped_.count}, {"digest", digest_}});
 }
 

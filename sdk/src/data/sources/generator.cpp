@@ -192,6 +192,8 @@ std::shared_ptr<const Stage> source_of_file(const std::string& path, const Sampl
                             "name another one",
                             quoted_text(path), shown_text(content.text)));
   };
+  // The text of a file may be anything. One that is nested too deep is not parsed, because the library copies by
+  // recursion.
   const nlohmann::ordered_json text = is_deep_json(content.text)
                                           ? nlohmann::ordered_json()
                                           : nlohmann::ordered_json::parse(content.text, nullptr, false);
@@ -218,6 +220,7 @@ Dataset from_generator(GeneratorOptions options, const Generator& next) {
   }
   // One process of a host runs its generator, and the others wait for the file.
   const std::unique_ptr<FolderLock> lock = lock_unless_there(posix_file_system(), options.file);
+  // Looked for again with the lock: the process that had it has mostly made the file.
   if (!posix_file_system().exists(options.file)) {
     write_file(options.file, layouts, rows_of_generator(options, layouts, next));
   }

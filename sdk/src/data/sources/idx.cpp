@@ -99,6 +99,7 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
 
 Tensor read_idx_tensor(const std::string& path, const IdxTensorOptions& options) {
   const IdxFile file = read_idx_file(path, {.bytes = options.max_bytes, .option = "IdxTensorOptions::max_bytes"});
+  // Floats take four times the bytes that the limit allows, so they may not fit although the bytes did.
   try {
     return Tensor(file.shape, std::vector<float>(file.elements.begin(), file.elements.end()));
   } catch (const std::bad_alloc&) {

@@ -162,6 +162,7 @@ Dataset from_weighted(std::vector<NamedTensor> inputs, std::vector<NamedTensor> 
   std::vector<Tensor> target_tensors;
   RowLayout input_layout = take(inputs, "input", input_tensors);
   RowLayout target_layout = take(targets, "target", target_tensors);
+  // `sample_weights` still has a value, although its tensor was moved out of it.
   return Dataset(std::make_shared<TensorArraysSource>(SampleLayouts{.inputs = std::move(input_layout),
                                                                     .targets = std::move(target_layout),
                                                                     .has_weights = sample_weights.has_value(),
@@ -228,6 +229,7 @@ Tensor joined_weights(const std::vector<NamedTensor>& targets, const std::vector
 
 Dataset from_tensors(std::vector<NamedTensor> inputs, std::vector<NamedTensor> targets,
                      std::vector<NamedTensor> target_weights) {
+  // The other form refuses this in a sentence of its own. What follows needs a first input.
   if (inputs.empty() || inputs[0].tensor.shape().rank() == 0)
     return from_tensors(std::move(inputs), std::move(targets));
   Tensor weights = joined_weights(targets, target_weights, inputs[0].tensor.shape()[0]);

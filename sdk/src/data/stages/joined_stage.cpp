@@ -203,6 +203,8 @@ ConcatenateStage::ConcatenateStage(const Parts& parts)
 
 InterleaveStage::InterleaveStage(const Parts& parts)
     : AlternatingStage("interleave", parts, [&] {
+        // A round takes one sample of each part that has any left, so a part ends after as many rounds as it has
+        // samples.
         std::vector<std::int64_t> ends;
         for (const auto& part : parts) ends.push_back(part->size());
         std::ranges::sort(ends);
@@ -234,6 +236,7 @@ void ZipStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t positio
   std::ranges::fill(destination.features, 0.0F);
   std::ranges::fill(destination.targets, 0.0F);
   for (std::size_t index = 0; index < this->parts(); ++index) {
+    // Arrays have other places in the joined row than in that of their part, so they are copied one by one.
     const SampleLayouts& of_part = part(index).layouts();
     std::vector<float> inputs(of_part.inputs.words());
     std::vector<float> targets(of_part.targets.words());

@@ -10,7 +10,8 @@
 
 namespace holdfast {
 
-// Changes samples in place. source() is null, since the samples may differ from epoch to epoch.
+// Changes samples in place. source() is null, since the samples may differ from epoch to epoch. load_targets() is that
+// of Stage, which calls the function: it may change the targets, too.
 class MapStage : public ChainedStage {
  public:
   MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name, bool may_draw);
@@ -30,6 +31,7 @@ class MapStage : public ChainedStage {
  private:
   Dataset::MapFunction function_;
   std::string name_;
+  // Where this is false, load() refuses a function that draws: cache() would keep what epoch 0 drew.
   bool may_draw_;  // MapOptions::draws
 };
 
@@ -77,6 +79,7 @@ class InputMapStage : public ChainedStage {
   }
   bool is_same_in_all_epochs() const override { return !may_draw_ && before().is_same_in_all_epochs(); }
   StageKind kind() const override { return StageKind::feature_map; }
+  // Code cannot be compared, so the name stands for the function: maps of one name make the same features.
   std::string map_name() const override { return name_; }
   void describe(nlohmann::ordered_json& stages) const override;
 

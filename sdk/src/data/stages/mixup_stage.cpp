@@ -155,6 +155,7 @@ float CutmixStage::mix_inputs(PairDraws draws, std::span<float> own, std::span<f
   const auto place = [&](std::int64_t places) {
     return static_cast<std::int64_t>(draws.random.below(static_cast<std::uint64_t>(places + 1)));
   };
+  // The row is drawn before the column: the bits of present runs depend on this order.
   const std::int64_t first_row = place(shape[0] - rows);
   const std::int64_t first_column = place(shape[1] - columns);
   const ArrayRow into(layouts().inputs, own);

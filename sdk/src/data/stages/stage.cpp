@@ -37,6 +37,7 @@ void add_skipped(const Stage& stage, std::set<const void*>& seen, SkippedSamples
 
 }  // namespace
 
+// It stands in descriptions and caches, which later starts compare. So its members and their order are data.
 nlohmann::ordered_json json_of(const RowLayout& layout) {
   nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
   for (const ArraySpec& array : layout.arrays()) {

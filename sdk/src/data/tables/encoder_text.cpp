@@ -100,6 +100,7 @@ class Members {
 
  private:
   static std::string text_of(const Json& json, const char* name) {
+    // The parser has refused bytes that are not UTF-8. A text may still hold a NUL, which names and cells never do.
     if (!json.is_string() || !is_utf8(json.get_ref<const std::string&>())) {
       throw damaged_encoder(fmt::format("member \"{}\" holds something else than text", name));
     }
@@ -116,6 +117,7 @@ ColumnEncoding column_from_json(const Json& json) {
   if (kind == "number") {
     encoding.mean = members.number("mean");
     encoding.deviation = members.number("deviation");
+    // Numbers are divided by it, so 0 would make each of them infinite or NaN.
     if (!(encoding.deviation > 0)) throw damaged_encoder("a deviation is not above 0");
     if (members.has("fill")) encoding.filled_number = members.number("fill");
     return encoding;
@@ -127,6 +129,7 @@ ColumnEncoding column_from_json(const Json& json) {
   encoding.has_other = members.boolean("other");
   // Throws for a category that is there twice, of which one would never be used.
   encoding.index_categories();
+  // A fill that is not a category would be refused at the first cell without a value, long after this.
   if (members.has("fill")) {
     encoding.filled_category = members.text("fill");
     if (!encoding.positions.contains(*encoding.filled_category)) {
@@ -179,6 +182,7 @@ TableEncoder TableEncoder::from_text(std::string_view text) {
   if (json.is_discarded()) throw damaged_encoder("it is not JSON");
   const Members members(json);
   if (members.text("format") != kEncoderFormat) throw damaged_encoder("member \"format\" names another format");
+  // Before all other members, which may mean something else in another version.
   const double version = members.number("version");
   if (version != kEncoderVersion) {
     throw damaged_encoder(

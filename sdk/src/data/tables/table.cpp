@@ -39,6 +39,7 @@ struct ColumnFiller {
   const NamedColumn& given;
   TableColumn& column;
 
+  // No integer could stand for a missing value, so no cell of such a column is missing.
   void operator()(const std::vector<std::int64_t>& values) const {
     column.type = ColumnType::integer;
     column.integers = values;
@@ -78,6 +79,7 @@ std::shared_ptr<const TableData> data_of_columns(const std::vector<NamedColumn>&
     data.columns.push_back({.name = given.name});
     std::visit(ColumnFiller{given, data.columns.back()}, given.values);
   }
+  // Last, since its sentence shows a name, and names are known to be UTF-8 by now.
   check_column_names(data, ErrorCode::invalid_argument);
   return std::make_shared<const TableData>(std::move(data));
 }
@@ -144,6 +146,7 @@ std::vector<double> Table::numbers(std::string_view column) const {
   return values;
 }
 
+// Unlike numbers(), this gives cells without a value, as empty texts.
 std::vector<std::string> Table::texts(std::string_view column) const {
   const TableColumn& found = data_->columns[data_->index_of(column)];
   if (found.type == ColumnType::real) {
@@ -172,6 +175,7 @@ Table Table::without_missing() const {
 
 Table Table::without_missing(const std::vector<std::string>& columns) const {
   std::vector<const TableColumn*> wanted;
+  // All columns are found before the first row, so a wrong name costs no pass over the table.
   for (const std::string& column : columns) wanted.push_back(&data_->columns[data_->index_of(column)]);
   std::vector<std::int64_t> kept;
   for (std::int64_t row = 0; row < rows(); ++row) {
@@ -185,6 +189,7 @@ Table Table::without_missing(const std::vector<std::string>& columns) const {
 
 Table Table::take(std::int64_t count) const {
   if (count < 0) throw refused_table(fmt::format("take() needs a number of at least 0, not {}", count));
+  // More rows than there are mean all of them.
   std::vector<std::int64_t> kept(static_cast<std::size_t>(std::min(count, rows())));
   std::iota(kept.begin(), kept.end(), std::int64_t{0});
   return chosen(std::move(kept));

@@ -58,7 +58,8 @@ bool is_mostly_of_numbers(const TableColumn& column) {
          2 * column.numbers >= column.values;
 }
 
-// The row that made the column text is what the user looks for: mostly one cell of thousands holds "?" or "n/a".
+// The row that made the column text is what the user looks for: mostly one cell of thousands holds "?" or "n/a". Cells
+// may be long, so the sentence shows only the beginning of one.
 std::string reason_of_text(const TableData& data, const TableColumn& column) {
   if (column.text_row < 0) return "as which it was declared";
   return fmt::format("since {} holds {}", data.place(column.text_row), quoted_text(column.texts[column.text_row], 40));
@@ -80,6 +81,7 @@ std::string category_of(const TableColumn& column, std::int64_t row) {
   return std::to_string(column.integers[static_cast<std::size_t>(row)]);
 }
 
+// Rows of a file of lines are named by their line, which an editor shows. A file without lines has row numbers alone.
 std::string TableData::place(std::int64_t row) const {
   if (path.empty()) return fmt::format("row {} of the table", row);
   if (lines.empty()) return fmt::format("\"{}\", row {}", path, row);

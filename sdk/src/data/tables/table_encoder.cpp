@@ -33,6 +33,7 @@ class EncodedColumn {
  public:
   EncodedColumn(const Table& table, const ColumnEncoding& encoding)
       : table_(table), encoding_(encoding), cells_(table.data().columns[table.data().index_of(encoding.column)]) {
+    // A column of another type is refused as a whole, before the first row is computed.
     if (encoding_.kind == EncodingKind::number) require_numbers(table_.data(), cells_);
   }
 
@@ -45,6 +46,7 @@ class EncodedColumn {
     const double value = is_missing ? *encoding_.filled_number : cells_.number(in_data);
     // In double until here: the difference of two large floats would have few digits left.
     const auto result = static_cast<float>((value - encoding_.mean) / encoding_.deviation);
+    // What is finite in double may not be so in f32, and would spoil the loss of a whole batch.
     if (std::isfinite(result)) return result;
     throw refused_encoding(
         fmt::format("{}: the value {} of column {} does not fit into a 32-bit float; scale the column",
@@ -124,6 +126,8 @@ void write_features(const std::vector<EncodedColumn>& columns, std::int64_t row,
   }
 }
 
+// Numbers and one-hot categories are one array, which comes first. Each column of ids is an input of its own, since an
+// Embedding takes integers.
 std::vector<NamedTensor> named_inputs(const Table& table, const TableEncoding& encoding) {
   const std::vector<EncodedColumn> columns = encoded_columns(table, encoding.features);
   std::vector<NamedTensor> inputs;
@@ -151,6 +155,7 @@ Tensor target_tensor(const Table& table, const TableEncoding& encoding) {
     }
     return classes;
   }
+  // Only numbers are left as targets here, so each column is one element wide.
   Tensor targets(Shape{table.rows(), static_cast<std::int64_t>(columns.size())});
   for (std::int64_t row = 0; row < table.rows(); ++row) write_features(columns, row, targets.sample(row));
   return targets;
@@ -205,17 +210,19 @@ class RowPlaces {
   std::vector<std::int64_t> rows_;  // of a file without lines: rows of the file
 };
 
-// All samples of a table.
+// All samples of a table. The stage changes no sample. It says from which row of the table each one came.
 class TableRowsStage final : public Stage {
  public:
   // It has the number, the source and the description of the stage before, so that it changes no bit.
   TableRowsStage(std::shared_ptr<const Stage> before, const Table& table)
       : Stage(before->layouts(), before->size(), before->number()), before_(std::move(before)), places_(table) {
+    // A table that skipped nothing is not kept: it would hold the memory of all its cells.
     if (table.skipped_rows().count > 0) with_skipped_ = table;
   }
 
   std::vector<const Stage*> parents() const override { return {before_.get()}; }
   const Stage* source() const override { return before_->source(); }
+  // This stage and not the source, because place() is asked of the origin.
   SampleOrigin origin(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return {this, before_->source_position(seed, epoch, position)};
   }
@@ -251,12 +258,14 @@ Dataset TableEncoder::dataset(const Table& table) const {
     return with_places(from_tensors(std::move(inputs[0].tensor), std::move(targets)), table);
   }
   std::vector<NamedTensor> outputs;
+  // A single target has the name of its column. Several share one array, to which none of their names belongs.
   outputs.push_back({.name = encoding_->targets.size() == 1 ? encoding_->targets[0].column : "targets",
                      .tensor = std::move(targets)});
   return with_places(from_tensors(std::move(inputs), std::move(outputs)), table);
 }
 
 Tensor TableEncoder::features(const Table& table) const {
+  // Without ids there is one input, and it has all features.
   if (encoding_->has_ids()) throw refused_encoding("the encoder makes several inputs; ask inputs() for all of them");
   return std::move(named_inputs(table, *encoding_)[0].tensor);
 }
@@ -271,6 +280,7 @@ std::int64_t TableEncoder::features() const {
   return encoding_->width();
 }
 
+// In the order in which write_features() writes them; ids are not among them.
 std::vector<std::string> TableEncoder::feature_names() const {
   std::vector<std::string> names;
   for (const ColumnEncoding& feature : encoding_->features) {
@@ -284,6 +294,7 @@ std::vector<std::string> TableEncoder::feature_names() const {
 
 namespace {
 
+// No column is a feature and a target, so the first one of this name is the only one.
 const ColumnEncoding& encoding_of(const TableEncoding& encoding, std::string_view column) {
   std::vector<std::string> names;
   for (const std::vector<ColumnEncoding>* columns : {&encoding.features, &encoding.targets}) {

@@ -35,6 +35,7 @@ struct TextEncoder::Vocabulary {
 
 namespace {
 
+// Both stand in the files of users. Another meaning of any member needs another version.
 constexpr const char* kTextEncoderFormat = "holdfast text encoder";
 constexpr int kTextEncoderVersion = 1;
 constexpr std::int64_t kByteIds = 256;
@@ -53,6 +54,7 @@ nlohmann::json parse_text_encoder(std::string_view text) {
   if (is_deep_json(text)) throw damaged_text_encoder("it is nested too deeply");
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) throw damaged_text_encoder("it is not a JSON object");
+  // Compared as values: a member that is missing or has another type is not equal.
   const auto is = [&](const char* name, const nlohmann::json& value) {
     const auto found = json.find(name);
     return found != json.end() && *found == value;
@@ -198,6 +200,7 @@ std::string TextEncoder::text() const {
 TextEncoder TextEncoder::from_text(std::string_view text) {
   const nlohmann::json json = parse_text_encoder(text);
   auto vocabulary = std::make_shared<Vocabulary>();
+  // A byte is its own id, so the text has no vocabulary.
   if (json["unit"] == "bytes") {
     vocabulary->unit = TextUnit::bytes;
     return TextEncoder(std::move(vocabulary));

@@ -33,6 +33,7 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   check_rules(name(), parameter_rules());
   check_average(name(), weight_average());
   if (options.amsgrad) {
+    // Made once: only its numbers change from step to step.
     amsgrad_ = amsgrad_pass({.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon});
   }
 }

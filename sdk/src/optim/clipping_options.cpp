@@ -53,6 +53,8 @@ void check_rules(const std::string& optimizer, const ParameterRules& rules) {
 
 template <class Factor>
 static std::string text_of_factors(const std::vector<Factor>& rules) {
+  // A list of pairs and not an object: where several patterns match an array the last one counts, so their order is
+  // data.
   std::vector<std::string> texts;
   for (const Factor& rule : rules) {
     texts.push_back(fmt::format("[{},{}]", json_string(rule.pattern), json_number(rule.factor)));
@@ -60,6 +62,7 @@ static std::string text_of_factors(const std::vector<Factor>& rules) {
   return fmt::format("[{}]", fmt::join(texts, ","));
 }
 
+// Rules that are not there are left out, for the same reason as a limit that is not set.
 void add_rules(JsonObject& configuration, const ParameterRules& rules) {
   if (!rules.exclude_from_weight_decay.empty()) {
     configuration.texts("exclude_from_weight_decay", rules.exclude_from_weight_decay);
@@ -72,6 +75,7 @@ void add_rules(JsonObject& configuration, const ParameterRules& rules) {
   }
 }
 
+// Checked also where no average is kept: a wrong option is a mistake in any case.
 void check_average(const std::string& optimizer, const WeightAverage& average) {
   check_option(optimizer, "ema_momentum", average.momentum, average.momentum >= 0 && average.momentum <= 1,
                "in [0, 1]");

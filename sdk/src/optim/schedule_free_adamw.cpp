@@ -77,6 +77,7 @@ DescribedOptimizer::Updated ScheduleFreeAdamW::describe(const Elements& of) cons
   const Value moved = momentum - of.gradient * of.numbers[0] / denominator;
   const Value parameter = decayed(of.parameter, of.numbers[4], options_.weight_decay);
   const Value rest = (parameter - momentum * (1.0F - options_.beta_1)) * weight;
+  // `moved` is the new z, and `rest` is what stays of the average x.
   return {.parameter = moved * of.numbers[2] + rest, .slots = {moved, velocity}};
 }
 

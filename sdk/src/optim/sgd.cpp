@@ -65,6 +65,7 @@ SGD::SGD(const SGDOptions& options) : options_(options) {
   check_clipping(name(), clipping());
   check_rules(name(), parameter_rules());
   check_average(name(), weight_average());
+  // Without decay, update() and pass() use the loops of SGD.
   if (options.weight_decay > 0) decaying_ = std::make_shared<const Decaying>(options);
 }
 

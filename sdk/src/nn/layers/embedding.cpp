@@ -62,6 +62,7 @@ ReversibleEmbedding::ReversibleEmbedding(std::int64_t vocabulary, std::int64_t w
               fmt::format("ReversibleEmbedding needs a finite logit_soft_cap above 0, not {}", cap));
 }
 
+// Vectors are f32 or bf16, and all other types are taken as those of ids.
 static bool is_of_ids(const Value& value) {
   return value.dtype() != DType::f32 && value.dtype() != DType::bf16;
 }
@@ -88,7 +89,8 @@ std::vector<Value> ReversibleEmbedding::build(LayerBuilder& builder, std::span<c
       builder,
       builder.parameter("embeddings", {vocabulary_, width_}, options_.initializer, {.in = vocabulary_, .out = width_}),
       options_.embeddings_regularizer, options_.embeddings_constraint);
-  // Each call asks for all weights: build() must ask for the same ones.
+  // Each call asks for all weights: build() must ask for the same ones. The regularizer and the constraint are those of
+  // the table alone.
   const Value matrix = options_.tie_weights
                            ? permute(table, {1, 0})
                            : builder.parameter("reverse_embeddings", {width_, vocabulary_}, options_.initializer,

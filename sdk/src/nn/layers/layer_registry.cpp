@@ -52,6 +52,7 @@ namespace holdfast {
 
 namespace {
 
+// Plain pointers, so that the table is a constant: it is there before any static object of an application is made.
 struct Registration {
   std::string_view kind;
   LayerFromConfig from_config;
@@ -64,7 +65,7 @@ constexpr Registration registration(std::string_view kind) {
   return {kind, &OwnLayer::from_config, [](const Layer& layer) { return typeid(layer) == typeid(OwnLayer); }};
 }
 
-// Kinds stand in files, so none of them may change.
+// Kinds stand in files, so none of them may change. They stand in the order of their bytes.
 constexpr std::array kLayers = {
     registration<ActivationLayer>("Activation"),
     registration<AdaptiveAveragePooling>("AdaptiveAveragePooling"),
@@ -149,6 +150,7 @@ constexpr std::array kLayers = {
 // lock.
 struct Registry {
   std::mutex mutex;
+  // std::less<> finds a std::string_view without a copy of the text.
   std::map<std::string, LayerFromConfig, std::less<>> layers;  // guarded by mutex
 };
 
@@ -165,6 +167,7 @@ LayerFromConfig find_layer(std::string_view kind) {
     if (registration.kind == kind) return registration.from_config;
   }
   const std::lock_guard lock(registry().mutex);
+  // A pointer is returned, and called without the lock: a from_config() may make further layers, which search as well.
   const auto found = registry().layers.find(kind);
   return found == registry().layers.end() ? nullptr : found->second;
 }
@@ -179,13 +182,15 @@ bool register_layer(const std::string& kind, LayerFromConfig from_config) {
                             kind, kind));
   }
   const std::lock_guard lock(registry().mutex);
-  // Two libraries of one application must not exchange their layers without a word.
+  // Two libraries of one application must not exchange their layers without a word. The result is always true, so that
+  // the initializer of a static object can make the call.
   if (registry().layers.emplace(kind, from_config).second) return true;
   throw Error(ErrorCode::invalid_argument, fmt::format("a layer of kind \"{}\" is registered already", kind));
 }
 
 void check_kind(const Layer& layer) {
   const std::string_view kind = layer.kind();
+  // Whether a kind of an application is registered shows only when a file is read.
   if (kind.find('.') != std::string_view::npos) return;
   const auto own = std::ranges::find(kLayers, kind, &Registration::kind);
   if (own != kLayers.end() && own->is_of_class(layer)) return;

@@ -1,5 +1,6 @@
 // Layers of one to three axes differ in the number of their margins alone: the functions below take a list of margins,
-// that of the first axis of a sample first.
+// that of the first axis of a sample first. The layers of two axes have margins of another type, and are in
+// shape_layers.cpp.
 
 #include "holdfast/nn/padding_layers.h"
 
@@ -14,6 +15,7 @@ namespace holdfast {
 
 namespace {
 
+// Margins before and after each axis of positions.
 using MarginList = std::vector<Margins1D>;
 
 MarginList margin_list(const Margins1D& margins) {
@@ -35,6 +37,7 @@ void check_margin_list(std::string_view kind, const MarginList& list) {
   }
 }
 
+// input_with_positions() refuses an input of another rank, so each axis of positions has its margins.
 Value with_zeros(std::span<const Value> inputs, const MarginList& list) {
   // Axes are padded one after another. The result does not depend on their order, since all margins are zeros.
   Value result = input_with_positions(inputs, list.size());

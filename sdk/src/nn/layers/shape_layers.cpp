@@ -76,6 +76,7 @@ std::shared_ptr<const Layer> RepeatVector::from_config(const std::string& name, 
   return std::make_shared<const RepeatVector>(config.integer("n"), ShapeLayerOptions{.name = name});
 }
 
+// The bound keeps sums of margins and extents far from an overflow.
 static void check_margins(std::string_view kind, const Margins2D& margins) {
   for (const std::int64_t margin : {margins.top, margins.bottom, margins.left, margins.right}) {
     if (margin >= 0 && margin <= Layer::kMaximumExtent) continue;
@@ -167,6 +168,8 @@ void Rescaling::write_config(ConfigWriter& config) const {
 }
 
 std::shared_ptr<const Layer> Rescaling::from_config(const std::string& name, ConfigReader& config) {
+  // The scale is read in a statement of its own, since the order of arguments is not fixed: the error for a damaged
+  // file names the same member each time.
   const float scale = config.number("scale");
   return std::make_shared<const Rescaling>(scale, config.number("offset"), ShapeLayerOptions{.name = name});
 }

@@ -41,6 +41,7 @@ void check_activation_of(const std::string& loss, const auto& options, std::opti
 
 // wrong^gamma
 Value focal_factor(const Value& wrong, float gamma) {
+  // Below the epsilon the gradient is that of a constant, 0, where a gamma below 1 would make it infinite at 0.
   return power(maximum(wrong, kKerasEpsilon), gamma);
 }
 

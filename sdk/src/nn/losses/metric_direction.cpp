@@ -82,6 +82,7 @@ std::optional<Best> direction_of_configuration(const std::string& configuration)
 
 // A name ends with its kind where the metric belongs to one of several outputs: "age_mean_absolute_error".
 std::optional<Best> direction_of_name(std::string name) {
+  // The same metric of validation data has the same direction.
   if (name.starts_with("val_")) name.erase(0, 4);
   return direction_where([&](std::string_view known) {
     return name == known || (name.ends_with(known) && name[name.size() - known.size() - 1] == '_');

@@ -40,6 +40,7 @@ std::vector<Value> sparse_sums(const std::string& name, const Value& outputs, co
   return {where(counts, losses, 0.0F), counts};
 }
 
+// With an ignored class the sums are divided by what counted, and else by the weight of all samples.
 double mean_of(std::span<const double> sums, double weight) {
   return sums[0] / (sums.size() > 1 ? sums[1] : weight);
 }

@@ -72,6 +72,7 @@ void Model::take_weights(const Model& part, const std::string& name, std::uint64
   const NamedWeights given = list_weights(part, part.parameter_values(), part.buffer_values());
   std::vector<float> parameters(this->parameters().float_count());
   std::vector<float> buffers(this->buffers().float_count());
+  // Arrays that the part does not have keep their values, or get initial ones if the model has none yet.
   if (has_weights()) {
     std::ranges::copy(parameter_values(), parameters.begin());
     std::ranges::copy(buffer_values(), buffers.begin());
@@ -90,6 +91,7 @@ void Model::take_weights(const Model& part, const std::string& name, std::uint64
   for_each_entry(this->parameters(), parameters, fill);
   for_each_entry(this->buffers(), buffers, fill);
   if (taken != given.size()) {
+    // Looked for only now, since only the message needs it: the first array that found no place.
     const auto has = [&](const std::string& wanted, const Shape& shape) {
       const auto is_it = [&](const ArenaEntry& entry) { return entry.name == wanted && entry.shape == shape; };
       return std::ranges::any_of(this->parameters().entries(), is_it) ||

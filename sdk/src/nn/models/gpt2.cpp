@@ -55,6 +55,7 @@ Value gpt2_block(const Value& x, const Gpt2Options& options, const std::string& 
                                       .kernel_initializer = begin,
                                       .output_initializer = last,
                                       .name = name + ".attn"}};
+  // Four times the width in all published sizes, so it is not an option.
   const Dense wide{
       4 * options.width,
       {.activation = ActivationFunction::gelu_tanh(), .kernel_initializer = begin, .name = name + ".mlp.c_fc"}};
@@ -77,8 +78,10 @@ Model gpt2(const Gpt2Options& options) {
 
   const Value ids = input({length}, {.dtype = DType::i32, .name = "ids"});
   const Value words = tokens(ids);
+  // positions() reads only the shape of its input: each sample gets the same vectors, and they are added to the words.
   Value x = dropped_out(words + positions(words), options.embedding_dropout, "drop");
   for (std::int64_t block = 0; block < options.layers; ++block) {
+    // Each block is a segment of its own, so only what goes from block to block is kept for the backward pass.
     x = recompute(options.recomputes, [&] { return gpt2_block(x, options, fmt::format("h.{}", block)); });
   }
   x = gpt2_normalized(x, "ln_f");

@@ -44,6 +44,7 @@ Value operator*(const Value& a, float b) {
 Value operator/(const Value& a, float b) {
   return element_function(ElementFunction::divide, {a, b});
 }
+// The constant may be the first operand, too: 1 - x is one operation.
 Value operator+(float a, const Value& b) {
   return element_function(ElementFunction::add, {a, b});
 }
@@ -78,6 +79,7 @@ Value exponential(const Value& x) {
 Value logarithm(const Value& x) {
   return element_function(ElementFunction::logarithm, {x});
 }
+// The exponent is a constant, so no gradient needs the logarithm of x.
 Value power(const Value& x, float exponent) {
   return element_function(ElementFunction::power, {x, exponent});
 }
@@ -93,6 +95,7 @@ Value maximum(const Value& a, float b) {
 Value maximum(const Value& a, const Value& b) {
   return element_function(ElementFunction::maximum, {a, b});
 }
+// Comparisons give 1 or 0, which sums can count and products can select.
 Value less(const Value& a, const Value& b) {
   return element_function(ElementFunction::less, {a, b});
 }
@@ -133,6 +136,7 @@ Value tanh(const Value& x) {
 Value gelu(const Value& x) {
   return activation(x, Activation::gelu);
 }
+// Along the last axis, unlike the others.
 Value softmax(const Value& x) {
   return activation(x, Activation::softmax);
 }
@@ -150,6 +154,7 @@ Value softplus(const Value& x) {
 Value reshape(const Value& x, const std::vector<std::int64_t>& extents) {
   std::vector<std::int64_t> complete = extents;
   std::int64_t known = 1;
+  // Only the first -1 is completed. A second one stays, and is refused below.
   const auto unknown = std::find(complete.begin(), complete.end(), -1);
   for (const std::int64_t extent : complete) {
     // Extents of a file may have any product. 0 stands for one that is too large, and completes no shape.

@@ -144,6 +144,7 @@ class ConcatenateOperation final : public Operation {
   std::string name() const override { return "concatenate"; }
   bool is_sample_wise() const override { return true; }
   bool takes_integers() const override { return true; }
+  // A list of one is joined as well, so that callers need not look at its length.
   bool takes_inputs(std::size_t count) const override { return count >= 1; }
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override;
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
@@ -270,6 +271,7 @@ class FlipOperation final : public Operation {
                 fmt::format("a value of shape {} has no axis {} to flip", inputs[0]->shape.to_string(), axis_));
   }
   std::vector<MaybeValue> gradient(const GradientRequest& request) const override {
+    // A flip is its own inverse.
     return {flip(*request.output_gradients[0], static_cast<std::int64_t>(axis_))};
   }
   void write_config(ConfigWriter& config) const override { config.integer("axis", static_cast<std::int64_t>(axis_)); }
@@ -300,6 +302,7 @@ std::size_t axis_from(std::int64_t axis) {
 
 }  // namespace
 
+// Readers check no numbers of a file: outputs() compares them with the input that they are for.
 std::shared_ptr<const Operation> read_slice(ConfigReader& config) {
   const std::int64_t begin = config.integer("begin");
   const std::int64_t end = config.integer("end");
@@ -353,6 +356,7 @@ std::vector<Value> split(const Value& x, const std::vector<std::int64_t>& extent
   std::vector<Value> values;
   std::int64_t begin = 0;
   for (const std::int64_t part : extents) {
+    // A slice for each part. Where gradients are asked for, those of all parts are padded and added.
     values.push_back(slice(x, static_cast<std::int64_t>(place), begin, begin + part));
     begin += part;
   }
@@ -380,6 +384,7 @@ Value pad(const Value& x, std::int64_t axis, std::int64_t before, std::int64_t a
 
 Value concatenate(const std::vector<Value>& values, std::int64_t axis) {
   if (values.empty()) throw Error(ErrorCode::invalid_argument, "concatenate() needs at least one value");
+  // The axis is that of the first value. outputs() compares all others with it.
   const std::size_t place = checked_axis(axis, values[0].shape(), "concatenate");
   return apply_one(std::make_shared<const ConcatenateOperation>(place), {values.begin(), values.end()});
 }

@@ -13,6 +13,7 @@ namespace {
 // Smaller groups lie in the caches anyway.
 constexpr std::size_t kLeastCaches = 4;
 
+// Weights and other arrays without samples do not count: no tile makes them smaller.
 std::size_t bytes_of_sample(const ValueSpec& spec) {
   return spec.has_samples ? static_cast<std::size_t>(spec.shape.element_count()) * size_bytes(spec.dtype) : 0;
 }
@@ -53,6 +54,7 @@ class TileFinder {
 
   void add_group(std::size_t first, std::size_t end) {
     std::size_t kernels = 0;
+    // Views share the memory of their input, so memories are counted and not arrays.
     std::set<ArrayId> memories;
     for (std::size_t index = first; index < end; ++index) {
       const GraphOperation& operation = graph_.operations[index];

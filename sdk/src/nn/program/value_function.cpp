@@ -20,6 +20,7 @@ void check_value_function(const std::string& role, const std::string& name, cons
                 fmt::format("a {} of values needs a name, by which a resumed run knows it", role));
   }
   for (const auto& [option, value] : options) {
+    // The configuration is JSON, which has neither NaN nor infinity.
     if (std::isfinite(value)) continue;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("option \"{}\" of {} \"{}\" is {}; it must be finite", option, role, name, value));
@@ -46,6 +47,7 @@ std::string described_name(const std::string& role, const std::string& name) {
 EvaluatedShapes shapes_of_rows(const std::string& name, std::span<const float> outputs, std::span<const float> targets,
                                std::int64_t samples) {
   const auto count = static_cast<std::size_t>(samples);
+  // Without samples both arrays must be empty, and nothing is divided.
   const auto divides = [&](std::span<const float> array) {
     return samples == 0 ? array.empty() : !array.empty() && array.size() % count == 0;
   };

@@ -29,7 +29,8 @@ std::int64_t common_width(const AttentionInputs& given) {
                           width, given.key.shape()[1]));
 }
 
-// The sum of each pair: [queries, 1, width] and [1, keys, width] are broadcast.
+// The sum of each pair: [queries, 1, width] and [1, keys, width] are broadcast. The result [queries, keys, width] is
+// the largest array of these layers, which dot products do without.
 Value pairs(const AttentionInputs& given, std::int64_t width) {
   return reshape(given.query, Extents{given.query.shape()[0], 1, width}) +
          reshape(given.key, Extents{1, given.key.shape()[0], width});
@@ -44,9 +45,12 @@ std::vector<Value> attended(LayerBuilder& builder, const AttentionInputs& given,
   const Value flat = reshape(dropped_shares(builder, shares, options.dropout), Extents{heads[1], heads[2]});
   const Value output = einsum("qk,kd->qd", flat, given.value);
   if (!options.return_attention_scores) return {output};
+  // The shares before their dropout, as those of MultiHeadAttention.
   return {output, reshape(shares, Extents{heads[1], heads[2]})};
 }
 
+// Keras has the mask as an argument of a call. A file of Holdfast has no arguments of calls, so an option stands for
+// it.
 void write_shared_options(ConfigWriter& config, const auto& options) {
   config.boolean("use_scale", options.use_scale);
   config.number("dropout", options.dropout);

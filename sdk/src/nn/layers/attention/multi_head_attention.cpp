@@ -94,6 +94,7 @@ QueriesAndKeys placed(LayerBuilder& builder, const Value& queries, const Value& 
   // Both have one table: position i is that of query i and of key i.
   const RotationTables tables = rotation_tables(builder, "rotary/", std::max(queries.shape()[0], keys.shape()[0]),
                                                 keys.shape()[2], *options.rotary);
+  // Values stay as they are: positions matter to scores alone.
   return {rotated(queries, tables), rotated(keys, tables)};
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
+// The kernels of pooling take up to three axes of positions.
 void check_output_size(std::string_view kind, const Sizes& sizes) {
   if (sizes.empty() || sizes.size() > 3) {
     throw Error(ErrorCode::invalid_argument,
@@ -60,6 +61,7 @@ Value pooled_along(const Value& x, std::int64_t axis, std::int64_t out, ReduceWi
   return windows.size() == 1 ? windows.front() : concatenate(windows, axis);
 }
 
+// All axes must divide, because a kernel pools along all of them at once.
 bool are_all_equal(const Shape& shape, const Sizes& sizes) {
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     if (shape[axis] % sizes[axis] != 0) return false;

@@ -101,6 +101,7 @@ Value convolve_depthwise(const Value& input, const DepthwiseKernel& kernel, cons
 static std::vector<Value> build_depthwise(LayerBuilder& builder, std::span<const Value> inputs,
                                           const DepthwiseSettings& settings) {
   const Value& input = only_input(inputs);
+  // The kernel before the bias: parameters are listed in the order in which they are made.
   const DepthwiseKernel kernel = depthwise_kernel(builder, "kernel", input, settings);
   MaybeValue bias;
   if (settings.use_bias) bias = limited_bias(builder, {kernel.outputs}, kernel.fans, settings);

@@ -1,5 +1,6 @@
 // Each class gives its name and its number of axes, and pooling.h does the rest. Readers use private constructors,
-// which take windows of any rank and which std::make_shared() cannot call.
+// which take windows of any rank and which std::make_shared() cannot call. The layers of two axes have sources of their
+// own, max_pooling2d.cpp and average_pooling2d.cpp.
 
 #include "holdfast/nn/pooling_layers.h"
 
@@ -15,6 +16,7 @@ MaxPooling1D::MaxPooling1D(const PoolingWindows& windows, const std::string& nam
 MaxPooling1D::MaxPooling1D(std::int64_t pool_size, const MaxPooling1DOptions& options)
     : MaxPooling1D(pooling_windows(pool_size, options), options.name) {}
 
+// The rank of the input is checked by build_pooling(), since options alone do not tell it.
 std::vector<Value> MaxPooling1D::build(LayerBuilder&, std::span<const Value> inputs) const {
   return build_pooling(inputs, compute::PoolingKind::maximum, windows_);
 }

@@ -20,6 +20,7 @@ namespace holdfast {
 
 namespace {
 
+// Below 1, the waves would become shorter from column to column, and not longer.
 void check_wavelength(std::string_view kind, float max_wavelength) {
   if (std::isfinite(max_wavelength) && max_wavelength >= 1) return;
   throw Error(ErrorCode::invalid_argument,
@@ -116,6 +117,7 @@ RotaryEmbedding::RotaryEmbedding(const RotaryEmbeddingOptions& options)
 std::vector<Value> RotaryEmbedding::build(LayerBuilder& builder, std::span<const Value> inputs) const {
   const Value& x = sequence_of(inputs);
   const std::int64_t width = x.shape()[x.shape().rank() - 1];
+  // Without a prefix: the layer has no other arrays whose names the tables could meet.
   return {rotated(x, rotation_tables(builder, "", x.shape()[0], width,
                                      {.max_wavelength = max_wavelength_, .scaling_factor = scaling_factor_}))};
 }

@@ -79,6 +79,7 @@ std::vector<Value> Bidirectional::build(LayerBuilder& builder, std::span<const V
   };
   std::vector<Value> outputs = {merged(merge_mode_, cleared(forward.output), cleared(backward.output))};
   if (!settings_.options.return_state) return outputs;
+  // In the order in which build() takes initial states, so that one layer can pass them to the next.
   outputs.insert(outputs.end(), forward.states.begin(), forward.states.end());
   outputs.insert(outputs.end(), backward.states.begin(), backward.states.end());
   return outputs;

@@ -79,6 +79,7 @@ std::vector<ThresholdCounts> counts_of_thresholds(std::span<const double> sums, 
   return all;
 }
 
+// A precision where nothing was predicted would be 0 / 0.
 double share_of(double part, double rest) {
   return part + rest == 0 ? 0 : part / (part + rest);
 }

@@ -24,6 +24,7 @@ compute::AttentionScores scores_in(const ValueSpec& scores, const ValueSpec* mas
                                      .window = options.window};
   if (mask == nullptr) return result;
   if (mask->has_samples) result.mask_of_sample = mask->shape.element_count();
+  // A mask [1, keys] is the same for all queries, as one of [keys].
   if (mask->shape.rank() == 2 && mask->shape[0] > 1) result.mask_of_query = result.keys;
   return result;
 }
@@ -41,6 +42,7 @@ class SharesBackward final : public Operation {
   std::optional<std::size_t> overwritable_input() const override { return 1; }
   std::vector<MaybeValue> gradient(const GradientRequest&) const override { HOLDFAST_ASSERT(false); }
   std::unique_ptr<Kernel> make_kernel(const KernelMaker& maker) const override {
+    // Without the mask: a masked key has the share 0, and so the gradient 0 by the formula.
     const compute::AttentionScores scores = scores_in(*maker.inputs[0], nullptr, maker.samples, options_);
     return make_function_kernel([&kernels = maker.backend.array_kernels(), scores](const KernelArrays& arrays) {
       kernels.attention_shares_backward(scores, arrays.input(0), arrays.input(1), arrays.output(0));
@@ -84,6 +86,7 @@ class SharesForward final : public Operation {
 }  // namespace
 
 Value attention_shares(const Value& scores, const MaybeValue& mask, const AttentionSharesOptions& options) {
+  // Layers make the scores. A mask comes from the user, so it is refused with a sentence.
   HOLDFAST_ASSERT(scores.shape().rank() == 3);
   const std::int64_t queries = scores.shape()[1];
   const std::int64_t keys = scores.shape()[2];

@@ -233,6 +233,7 @@ class RecurrenceBackward final : public Operation {
       : options_(options), extents_(extents) {}
 
   std::string name() const override { return "gradients of recurrence"; }
+  // In the order of BackwardOutput, by whose numbers gradient() of the forward pass takes them.
   std::vector<ValueSpec> outputs(std::span<const std::optional<ValueSpec>> inputs) const override {
     const ValueSpec state = of_samples({extents_.units});
     const ValueSpec x = of_samples({extents_.steps, extents_.gates});

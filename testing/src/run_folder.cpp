@@ -60,6 +60,7 @@ RunFolder::RunFolder(const std::string& wanted) {
 }
 
 RunFolder::~RunFolder() {
+  // A destructor must not throw, and a folder that stays costs only disk.
   std::error_code ignored;
   if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
 }

@@ -262,6 +262,7 @@ void WorkerModule::view(std::span<float> parameters, std::span<float> frozen) {
   const at::Device place = device_.value_or(at::kCPU);
   const std::vector<at::Tensor> of_parameters = views_of(arrays_->parameters, parameters, place);
   const std::vector<at::Tensor> of_frozen = views_of(arrays_->frozen, frozen, place);
+  // The tensors stay the same objects, which the module has as members. Only their memory becomes that of the arenas.
   for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].set_data(of_parameters[i]);
   for (std::size_t i = 0; i < frozen_.size(); ++i) frozen_[i].set_data(of_frozen[i]);
 }

@@ -23,6 +23,7 @@ std::span<const float> AnyTrainableModule::Implementation::final_gradients(const
     divide(*backend, gradients, update.weight, divided.span(), update.passes);
     gradients = divided.span();
   }
+  // Clipped after the division: a limit is one of the gradient of the mean.
   return clipper ? clipper->clip(gradients, update.passes) : gradients;
 }
 

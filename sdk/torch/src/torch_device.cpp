@@ -68,6 +68,7 @@ constexpr MakeTorchDevice kMaker = nullptr;
 
 #endif
 
+// A variable that is not set reads as an empty text, which is not a workspace.
 std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
@@ -99,6 +100,7 @@ void require_torch_device(const Workers& asked) {
   }
   if (is_cpu) return;
   const std::string_view workspace = variable(compute::kCublasWorkspaceVariable);
+  // A build without CUDA comes here with the device of a test, which has no cuBLAS.
   if (kHasCuda && workspace != compute::kCublasWorkspace && workspace != ":16:8") {
     refuse(
         fmt::format("where {} is \"{}\"; without {} or :16:8 in the environment from the start of the program, "
@@ -107,6 +109,7 @@ void require_torch_device(const Workers& asked) {
   }
 }
 
+// LibTorch has no tensor of constant data. Callers write only to memory that they may change.
 at::Tensor tensor_at(const void* data, at::IntArrayRef sizes, at::ScalarType type, at::Device place) {
   return at::for_blob(const_cast<void*>(data), sizes)
       .options(at::TensorOptions().dtype(type).device(place))

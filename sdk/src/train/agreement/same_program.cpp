@@ -25,6 +25,7 @@ constexpr std::size_t kTextPieceBytes = 64;
 constexpr std::size_t kShownDifferences = 3;  // differences
 constexpr std::size_t kShownValueBytes = 80;  // of a value
 
+// T holds no pointers, since its bytes are what travels. The result is in the order of the ranks.
 template <class T>
 std::vector<T> gathered_of_ranks(Training& training, const T& own) {
   std::vector<T> all(static_cast<std::size_t>(training.context->size));
@@ -38,6 +39,7 @@ std::vector<std::string> gathered_texts(Training& training, const std::string& o
   const std::vector<std::uint64_t> sizes = gathered_of_ranks(training, static_cast<std::uint64_t>(own.size()));
   const std::uint64_t longest = *std::ranges::max_element(sizes);
   std::vector<std::string> texts(sizes.size());
+  // Each rank makes the rounds of the longest text: one that stopped earlier would let the others wait.
   for (std::size_t at = 0; at < longest; at += kTextPieceBytes) {
     std::array<char, kTextPieceBytes> piece{};
     if (at < own.size()) own.copy(piece.data(), piece.size(), at);

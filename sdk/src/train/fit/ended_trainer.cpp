@@ -27,6 +27,7 @@ void leave_to_next_trainer(const Training& training) {
   context.earlier_steps += training.state.step;
   const auto open = std::ranges::find(training.state.calls, false, &CallRecord::is_finished);
   if (open != training.state.calls.end()) {
+    // No state is left then, and the next Trainer refuses to begin.
     context.open_call =
         fmt::format("its call {}, {}(), has not ended", open - training.state.calls.begin() + 1, open->kind);
     return;
@@ -87,6 +88,7 @@ std::size_t load_ended_arrays(Training& training, const TrainState& ended) {
     training.trainable.lay_out({});
     training.trainable.initialize(context.seed);
   }
+  // The arrays have the results of the first `calls` calls. Later ones are repeated, but a fit() cannot be.
   for (std::size_t call = calls; call < ended.calls.size(); ++call) {
     if (ended.calls[call].kind != "fit") continue;
     throw Error(ErrorCode::not_found,

@@ -28,6 +28,7 @@ void check_trial(const FindLearningRateOptions& options) {
   require(options.explodes_at > 1, fmt::format("with explodes_at {}: use a number above 1", options.explodes_at));
 }
 
+// Equal steps of the logarithm, from the lowest rate in step 0 to the highest in the last one.
 float rate_of(const FindLearningRateOptions& options, std::int64_t step) {
   const double share = static_cast<double>(step) / static_cast<double>(options.steps - 1);
   const double low = options.lowest;
@@ -111,6 +112,7 @@ LearningRateCurve find_learning_rate(const Model& model, const Optimizer& optimi
     if (curve.has_exploded) {
       at.context.stop_training();
     } else if (step + 1 < options.steps) {
+      // The update of this step has been made, so this is the rate of the next one.
       at.context.set_learning_rate(rate_of(options, step + 1));
     }
   }

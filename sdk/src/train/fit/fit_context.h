@@ -61,6 +61,7 @@ class FitContext final : public CallContext {
     return std::any_of(pending_.begin(), pending_.end(),
                        [&](const PendingSave& pending) { return pending.path == path; });
   }
+  // fit() takes them after all callbacks of a moment, so that a file has the state of each of them.
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
   // Those that were asked for before the calls of on_fit_end().
   std::vector<PendingSave> take_pending_before_end() {

@@ -115,6 +115,8 @@ bool Trainer::Session::run_predict(std::size_t call, const CallRecord& begun, co
     try {
       is_complete = false;
       predict_once(asked, sink);
+      // Before the ranks meet: a generation that ends there may leave the call finished, and this sink has got all
+      // batches.
       is_complete = true;
       meet_at_the_end();
       record_of(call).is_finished = true;
@@ -181,6 +183,7 @@ void Trainer::Session::predict_alone(const Dataset& data, const PredictionSink& 
   std::vector<float> outputs;
   for (std::int64_t index = 0; index < data.batches(); ++index) {
     training_.enter(TrainingPhase::evaluating);
+    // Shard 0 to the last one, of epoch 0: the samples that all ranks together load in predict_once().
     const LoadedShards loaded(data, context.seed, context.shards, 0, context.shards, 0, index);
     const Batch& batch = loaded.batch();
     BatchOutputs parts(specs, batch.samples);

@@ -22,6 +22,7 @@ Trainer::Trainer(Replica& replica, const Model& model, const Optimizer& optimize
   session_ = std::make_unique<Session>(replica, std::move(trainable), reference);
 }
 
+// The application owns the model, so the Session is given none to own.
 Trainer::Trainer(Replica& replica, Trainable& model) : session_(std::make_unique<Session>(replica, nullptr, model)) {}
 
 // Here, where Session is a complete type.
@@ -61,6 +62,7 @@ void Trainer::predict(const Dataset& data, const PredictionSink& sink, std::opti
 void Trainer::predict(const Dataset& data, const PredictionSink& sink, const InferenceOptions& options) {
   session_->predict(data, sink, options);
 }
+// Each rank computes these two alone, so no rank waits for another.
 Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size, std::optional<Weights> weights) {
   return session_->predict(features, batch_size, weights);
 }
@@ -72,6 +74,7 @@ void Trainer::attach(const std::string& name, const std::string& text) {
   session_->attach(name, text);
 }
 
+// Savepoints know only texts, so a list is one: an array of JSON.
 void Trainer::attach_list(const std::string& name, const std::vector<std::string>& texts) {
   session_->attach(name, text_of_list(name, texts));
 }

@@ -70,6 +70,7 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
   try {
     if (files_.exists(path)) {
       const std::optional<SavepointCompression> recorded = recorded_compression(read_text_file(files_, path));
+      // A record that cannot be understood is passed over, and replaced where the storage is measured again.
       if (recorded) return {*recorded, fmt::format("recorded in {}", path)};
     }
     if (size_bytes(snapshot) < kSmallestMeasured) {

@@ -130,6 +130,7 @@ void Saver::finish_fit() {
 void Saver::keep_loaded_state(bool is_missing) {
   if (!training_.is_supervised() || !training_.context->writes_files) return;
   agreement_.agree();
+  // After the comparison, which all ranks make, also those that have nothing to write.
   if (!is_missing) return;
   const auto warn = [step = training_.state.step](const std::string& why) {
     log(LogLevel::error,
@@ -207,6 +208,7 @@ bool Saver::submit(const std::string& path, SaveOptions options, WhenFailed when
                      [this, weights_only = options.weights_only, weights = options.weights] {
                        if (!weights_only) return snapshot();
                        Snapshot copy = snapshot();
+                       // Only the copy gets the averages: training goes on with its own parameters.
                        if (weights == Weights::averaged) use_averages(copy, "the training state");
                        return weights_alone(std::move(copy), training_.trainable);
                      },

@@ -37,11 +37,13 @@ void check_utf8(const std::string& name, const std::string& text) {
 }  // namespace
 
 std::string text_of_list(const std::string& name, const std::vector<std::string>& texts) {
+  // Before dump(), which would throw an exception of the library that does not say which text it was.
   for (const std::string& text : texts) check_utf8(name, text);
   return nlohmann::json(texts).dump();
 }
 
 void check_attached(const std::map<std::string, std::string>& there, const std::string& name, const std::string& text) {
+  // Names are shown in messages and by `holdfast inspect`, where a control character could pass for something else.
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (name.empty() || name.size() > kMostNameBytes || std::ranges::any_of(name, is_control) || !is_utf8(name)) {
     refuse_attached(name, fmt::format("a name has 1 to {} bytes of UTF-8 without control characters", kMostNameBytes));
@@ -68,6 +70,7 @@ std::map<std::string, std::string> attached_from(const nlohmann::json& metadata)
   return found->get<std::map<std::string, std::string>>();
 }
 
+// Maps are in the order of the names, so each rank gives the same sentences in the same order.
 void describe_attached_differences(const std::map<std::string, std::string>& saved,
                                    const std::map<std::string, std::string>& now, std::vector<std::string>& sentences) {
   for (const auto& [name, text] : saved) {

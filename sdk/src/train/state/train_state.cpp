@@ -64,6 +64,7 @@ std::int64_t count_at(const Json& object, const std::string& key) {
   return count;
 }
 
+// Files have it as a double. One that f32 cannot hold becomes an infinity here and is refused.
 float learning_rate_at(const Json& object) {
   const Json& value = typed_member(object, "learning_rate", &Json::is_number, "a number");
   const auto rate = value.get<float>();

@@ -143,6 +143,7 @@ StepArithmetic::StepArithmetic(StepRunner& runner, const Batch& batch, std::int6
                             "have {}",
                             divisor_count_, runner_.trainable_.sum_names().size(), runner_.layout_.tail_floats()));
   }
+  // Divisors of the step before must not divide this one, which may have none.
   runner_.divisors_.clear();
   shards_.computation->set_divisors({});
 }
@@ -221,6 +222,7 @@ std::string StepRunner::share_text(std::string text, int root) {
 }
 
 std::string StepRunner::share_first_text(std::string own) {
+  // Each rank learns which ones have a text, so all of them take the same root.
   const std::uint8_t has_text = own.empty() ? 0 : 1;
   std::vector<std::uint8_t> all(static_cast<std::size_t>(context_.size));
   communicator().gather_all(std::as_bytes(std::span(&has_text, 1)), std::as_writable_bytes(std::span(all)), deadline());

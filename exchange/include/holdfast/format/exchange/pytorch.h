@@ -26,32 +26,12 @@
 //   MultiHeadAttention  query_dense, key_dense and         in_proj_weight [3 width, width], in_proj_bias;
 //                       value_dense [width, heads, dim],   for keys of another width q_proj_weight, k_proj_weight and
 //                       output_dense [heads, dim, width]   v_proj_weight; out_proj.weight, out_proj.bias
-//   GroupQueryAttention the same                           q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight,
-//                                                          as modules Linear. LlamaAttention of Hugging Face has
-//                                                          them, and computes the same with .rotary alone
+//   GroupQueryAttention the same                           q_proj.weight, k_proj.weight, v_proj.weight, o_proj.weight
 //
-// The bias of Dense and of convolutions is `bias` on both sides. PyTorch's images are [channel, height, width]: inputs
-// of a Dense or a normalization after a Flatten are reordered. Options that are not weights (epsilon, padding,
-// batch_first, nonlinearity) must be set where the PyTorch model is built. A recurrent layer with other activations, a
-// GRU without reset_after, and a MultiHeadAttention whose heads do not share the width of its queries are refused,
-// since PyTorch's modules compute something else. The waves of SinePositionEncoding and RotaryEmbedding follow from
-// their options, and PyTorch's file does not have them. A state dict whose module has several recurrent layers is also
-// read into layers named "lstm" and "lstm_1", as Keras counts, or "lstm.0" and "lstm.1". After layers of sequences
-// PyTorch's values are [steps, width], too. Graphs are taken too: a layer "encoder/dense" is the module
-// "encoder.dense", and layers without weights have no arrays. A layer that would mix two orders of an image's elements
-// is refused. A BatchNormalization with gamma or beta alone has ones or zeros for the other in PyTorch.
-//
-// GPT-2 of Hugging Face (transformers.GPT2Model) names and packs some of these otherwise, which PyTorchStyle::gpt2
-// does:
-//
-//   Dense               kernel [in, out]                   weight [in, out]; but "lm_head" and "score" as above
-//   MultiHeadAttention  query_dense, key_dense and         c_attn.weight [width, 3 width], c_attn.bias [3 width],
-//                       value_dense, output_dense          c_proj.weight [width, width], c_proj.bias
-//
-// So a layer "h/0/attn" has the arrays "h.0.attn.c_attn.weight" and so on.
-//
-// The arrays of a module of LibTorch (holdfast/torch.h) have PyTorch's shapes, and become the module's state dict. Its
-// num_batches_tracked is the number of steps.
+// The bias of Dense and of convolutions is `bias` on both sides, and a layer "encoder/dense" is the module
+// "encoder.dense". PyTorch's images are [channel, height, width]: inputs of a Dense or a normalization after a Flatten
+// are reordered. Options that are not weights (epsilon, padding, batch_first) must be set where the PyTorch model is
+// built. Which layers are refused, GPT-2 of Hugging Face and modules of LibTorch: docs/commands.md.
 
 #include "holdfast/format/array_set.h"
 
@@ -60,7 +40,7 @@ namespace holdfast::format {
 // Whose modules a state dict is for.
 enum class PyTorchStyle {
   modules,  // those of torch.nn
-  gpt2,     // those of transformers.GPT2Model
+  gpt2,     // those of transformers.GPT2Model: kernels as in Holdfast, attentions packed as c_attn and c_proj
 };
 
 // The arrays "model/LAYER/ENTRY" under the names "LAYER.ENTRY". The optimizer's state is left out. Throws

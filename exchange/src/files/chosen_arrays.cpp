@@ -1,5 +1,6 @@
 // One class for each kind of file, as in any_file.cpp, but nothing is asked of arrays that were not chosen. HDF5 is
-// parsed twice: once for names and shapes, so that a missing array is named before anything large is read.
+// parsed once for names and shapes, so that a missing array is named before anything large is read, and again for
+// elements. A crafted file may answer differently then, so the answers are compared.
 // docs/decisions/array-files.md
 
 #include "holdfast/format/exchange/chosen_arrays.h"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "bytes/array_checks.h"
@@ -140,7 +142,7 @@ class ChosenHdf5 : public ChosenArrays::Content {
  public:
   ChosenHdf5(FileSystem& files, const std::string& path, const std::vector<std::string>& names,
              const ChosenOptions& options)
-      : file_(files, path, limits_for(options), TreeDemand::readable) {
+      : path_(path), max_bytes_(options.max_bytes), file_(files, path, limits_for(options), TreeDemand::readable) {
     // Names and shapes alone: the helper leaves out the elements.
     const Hdf5Tree tree = file_.read_heads();
     for (const std::string& name : names) {
@@ -153,15 +155,13 @@ class ChosenHdf5 : public ChosenArrays::Content {
   }
 
   std::vector<std::byte> read(std::size_t index) const override {
-    // All at once, the first time: the file is parsed from its start for each call of the helper.
-    if (!is_read_) {
-      tree_ = file_.read_datasets(paths_);
-      is_read_ = true;
+    // Handed over rather than copied, so that no array is in memory twice.
+    auto elements = waiting_.extract(paths_[index]);
+    if (elements.empty()) {
+      read_together(index);
+      elements = waiting_.extract(paths_[index]);
     }
-    const Hdf5Dataset* dataset = tree_.find_dataset(paths_[index]);
-    HOLDFAST_ASSERT(dataset != nullptr && dataset->array.shape == infos[index].shape);
-    // Copied, since an array may be read again, and another call of the helper would cost more.
-    return dataset->array.bytes;
+    return std::move(elements.mapped());
   }
   std::optional<StoredElements> stored(std::size_t) const override { return {}; }
 
@@ -190,11 +190,47 @@ class ChosenHdf5 : public ChosenArrays::Content {
     refuse_missing(path, name, std::move(present));
   }
 
+  // The helper parses the file from its start for each call, so small arrays that follow one another are read in one.
+  // Large ones are read alone: the others would wait in memory that nobody has asked for.
+  void read_together(std::size_t index) const {
+    constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+    constexpr std::size_t kMostArrays = 256;  // paths are arguments of a program, whose length has a limit
+    const std::uint64_t most = std::min(kMostBytes, max_bytes_);
+    std::uint64_t bytes = size_bytes(infos[index]);
+    std::size_t end = index + 1;
+    for (; end < infos.size() && end - index < kMostArrays && bytes <= most; ++end) {
+      const std::uint64_t next = size_bytes(infos[end]);
+      if (next > most - bytes) break;
+      bytes += next;
+    }
+    waiting_.clear();
+    const std::vector<std::string> paths(paths_.begin() + static_cast<std::ptrdiff_t>(index),
+                                         paths_.begin() + static_cast<std::ptrdiff_t>(end));
+    Hdf5Tree tree = file_.read_datasets(paths, bytes);
+    for (; index < end; ++index) expect_as_announced(tree.find_dataset(paths_[index]), infos[index]);
+    for (auto& [array, attributes] : tree.datasets) {
+      // An array that was not asked for was not compared either.
+      if (std::ranges::find(paths, array.name) != paths.end()) waiting_[array.name] = std::move(array.bytes);
+    }
+  }
+
+  // Users of an array rely on the type and the shape that its head had.
+  void expect_as_announced(const Hdf5Dataset* dataset, const ArrayInfo& info) const {
+    if (dataset != nullptr && dataset->array.dtype == info.dtype && dataset->array.shape == info.shape) return;
+    throw Error(
+        ErrorCode::invalid_file,
+        fmt::format("{} is refused: the program that reads HDF5 files sent another array than the {} that it had "
+                    "announced; write the file again, or use another copy",
+                    path_, quoted_text(info.name)));
+  }
+
+  std::string path_;
+  std::uint64_t max_bytes_;
   ForeignHdf5 file_;
   std::vector<std::string> paths_;
-  // Filled by the first read(), without a lock: an object belongs to one thread at a time.
-  mutable Hdf5Tree tree_;
-  mutable bool is_read_ = false;
+  // Elements that came with those of an earlier array, by path. Without a lock: an object belongs to one thread at a
+  // time.
+  mutable std::map<std::string, std::vector<std::byte>> waiting_;
 };
 
 std::unique_ptr<ChosenArrays::Content> open_chosen(FileSystem& files, const std::string& path, ArrayFileKind kind,

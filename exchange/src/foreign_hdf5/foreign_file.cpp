@@ -124,9 +124,11 @@ Hdf5Tree ForeignHdf5::read_heads() const {
       [&] { return read_through_helper(memory_, limits_, {.heads_only = true, .is_partial = is_partial}); });
 }
 
-Hdf5Tree ForeignHdf5::read_datasets(const std::vector<std::string>& paths) const {
+Hdf5Tree ForeignHdf5::read_datasets(const std::vector<std::string>& paths, std::uint64_t bytes) const {
   HOLDFAST_ASSERT(demand_ == TreeDemand::readable && !paths.empty());
-  return with_label([&] { return read_through_helper(memory_, limits_, {.is_partial = true}, paths); });
+  // The caller knows the sizes from the heads. A helper that a file has taken over must not send more.
+  const DecodeOptions options{.is_partial = true, .max_bytes = bytes};
+  return with_label([&] { return read_through_helper(memory_, limits_, options, paths); });
 }
 
 void ForeignHdf5::read_elements(

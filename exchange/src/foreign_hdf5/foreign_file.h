@@ -34,8 +34,8 @@ class ForeignHdf5 {
   // Calls `take` with the elements of all datasets, in the order of the tree and in pieces of a few MiB.
   void read_elements(const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const;
   // The datasets of these paths alone, without attributes. Needs TreeDemand::readable. A path that is missing or that
-  // cannot be read is missing in the tree.
-  Hdf5Tree read_datasets(const std::vector<std::string>& paths) const;
+  // cannot be read is missing in the tree. Throws Error{invalid_file} where they take more than `bytes`.
+  Hdf5Tree read_datasets(const std::vector<std::string>& paths, std::uint64_t bytes) const;
 
  private:
   template <typename Action>

@@ -195,7 +195,7 @@ class TreeDecoder {
         options_(options),
         file_bytes_(file_bytes),
         max_objects_(limits.max_objects),
-        room_for_elements_(max_declared_bytes(file_bytes, limits)),
+        room_for_elements_(std::min(max_declared_bytes(file_bytes, limits), options.max_bytes)),
         room_for_heads_(max_head_bytes(file_bytes)) {}
 
   // Reads until the record that says finished. A pipe that ends earlier is an exception of the source.

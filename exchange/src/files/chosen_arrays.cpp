@@ -48,9 +48,17 @@ std::optional<StoredElements> stored_elements(const NpyHeader& header, std::uint
 
 class NpyContent : public ChosenArrays::Content {
  public:
-  NpyContent(FileSystem& files, const std::string& path) : source_(files, path), file_(source_) {
-    // The file has one array, and no place for a name.
-    infos.push_back(info_of("", file_.entries()[0].header));
+  NpyContent(FileSystem& files, const std::string& path, const std::vector<std::string>& names)
+      : source_(files, path), file_(source_) {
+    for (const std::string& name : names) {
+      // The file has one array, and no place for a name. Another name was meant for another file.
+      if (!name.empty()) {
+        throw Error(ErrorCode::not_found,
+                    fmt::format("{} has no array {}: a .npy file has one array, without a name; ask for it without one",
+                                path, quoted_text(name)));
+      }
+      infos.push_back(info_of("", file_.entries()[0].header));
+    }
   }
 
   std::vector<std::byte> read(std::size_t) const override { return file_.read(file_.entries()[0]).bytes; }
@@ -245,7 +253,7 @@ std::unique_ptr<ChosenArrays::Content> open_chosen(FileSystem& files, const std:
   }
   switch (kind) {
     case ArrayFileKind::npy:
-      return std::make_unique<NpyContent>(files, path);
+      return std::make_unique<NpyContent>(files, path, names);
     case ArrayFileKind::npz:
       return std::make_unique<ChosenNpz>(files, path, names);
     case ArrayFileKind::safetensors:

@@ -16,6 +16,7 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/hdf5_reader.h"
 #include "support/program.h"
+#include "unit/exchange/support/npy_builder.h"
 #include "unit/exchange/support/trees.h"
 #include "unit/format/support/array_files.h"
 
@@ -147,6 +148,21 @@ TEST(ChosenArrays, OfHdf5AreReadInAnyOrderAndAgain) {
   EXPECT_EQ(chosen.read(2), y);
   EXPECT_EQ(chosen.read(1).size(), 6 * size_bytes(chosen.arrays()[1].dtype));
   EXPECT_EQ(chosen.read(0), y);
+}
+
+TEST(ChosenArrays, OfAnNpyHaveNoName) {
+  TemporaryFolder folder;
+  testing::write_bytes(folder / "a.npy", testing::npy(testing::dictionary("<u2", "(3,)"), "abcdef"));
+  const auto choose = [&](const std::vector<std::string>& names) {
+    return ChosenArrays(posix_file_system(), folder / "a.npy", ArrayFileKind::npy, names);
+  };
+
+  const testing::Thrown thrown = testing::thrown_by([&] { choose({"x"}); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::not_found);
+  EXPECT_THAT(thrown.sentence, HasSubstr("a.npy has no array \"x\": a .npy file has one array, without a name"));
+  EXPECT_EQ(choose({"", ""}).arrays().size(), 2U);
+  EXPECT_EQ(choose({"", ""}).read(1).size(), 6U);
 }
 
 // Sends prepared records in place of the helper program, as a file could that has taken it over.

@@ -96,7 +96,9 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
 std::string describe_ecc(const GpuFacts& device) {
   if (!device.has_ecc) return kUnknown;
   if (!*device.has_ecc) return "off";
-  std::string text = fmt::format("on, {} errors", describe(device.uncorrected_errors));
+  const std::string errors =
+      device.uncorrected_errors ? describe_count(*device.uncorrected_errors, "error") : "errors unknown";
+  std::string text = "on, " + errors;
   if (device.is_retirement_pending.value_or(false)) text += ", retirement pending";
   return text;
 }
@@ -125,7 +127,7 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
 // Memory in use matters more than the size: what other processes hold is missing to training.
 std::string describe_memory(const GpuFacts& device) {
   if (!device.memory_bytes) return kUnknown;
-  return fmt::format("{} of {}", describe_bytes(device.used_memory_bytes.value_or(0)),
+  return fmt::format("{} of {}", device.used_memory_bytes ? describe_bytes(*device.used_memory_bytes) : kUnknown,
                      describe_bytes(*device.memory_bytes));
 }
 

@@ -83,6 +83,17 @@ TEST_F(DoctorTest, ShowsMissingValuesAsUnknown) {
   EXPECT_THAT(out(), HasSubstr("cuda:0    0  NVIDIA H200  -                -  - of -"));
 }
 
+// Memory in use was shown as 0, which is what a free device has, and errors as "on, - errors".
+TEST_F(DoctorTest, ShowsUnknownMemoryAndErrorsAsUnknown) {
+  MachineFacts facts;
+  facts.gpus = recovery::GpuSurvey{
+      .devices = {{.index = 0, .name = "a", .memory_bytes = 2U << 30, .has_ecc = true},
+                  {.index = 1, .name = "b", .memory_bytes = 2U << 30, .has_ecc = true, .uncorrected_errors = 1}}};
+
+  EXPECT_THAT(describe_machine(facts, {}),
+              AllOf(HasSubstr("- of 2.0 GiB"), HasSubstr("on, errors unknown"), HasSubstr("on, 1 error  ")));
+}
+
 TEST_F(DoctorTest, RefusesUnknownArguments) {
   EXPECT_EQ(run({"doctor", "--fix"}), kNotDone);
 }

@@ -34,9 +34,7 @@ class Doctor {
     if (!facts_.gpus) {
       examine_without_survey();
     } else if (facts_.gpus->devices.empty()) {
-      why_cpus_ = "the NVIDIA driver has no device";
-      note(fmt::format("the NVIDIA driver {} has no device", facts_.gpus->driver_version),
-           "if one is expected, start the container with its GPUs (--gpus all)");
+      examine_without_devices();
     } else {
       examine_with_devices();
     }
@@ -95,6 +93,20 @@ class Doctor {
     // Nothing is known of the health of these devices, so all count as fit.
     for (std::size_t n = 0; n < facts_.back_end_devices.size(); ++n) fit_.push_back(n);
     if (fit_.size() > 1) examine_company();
+  }
+
+  void examine_without_devices() {
+    const std::string what = fmt::format("the NVIDIA driver {} has no device", facts_.gpus->driver_version);
+    // The bus has cards where the driver has none: it could not start them, or the container was not given them.
+    if (facts_.nvidia_cards > 0) {
+      has_gpus_ = true;
+      return refuse(fmt::format("{} of this machine cannot be used: {}",
+                                describe_count(facts_.nvidia_cards, "NVIDIA card"), what),
+                    "look for NVRM in the kernel's log (dmesg), and restart the machine; in a container, start it with "
+                    "its GPUs (--gpus all)");
+    }
+    why_cpus_ = "the NVIDIA driver has no device";
+    note(what, "if one is expected, start the container with its GPUs (--gpus all)");
   }
 
   void examine_with_devices() {

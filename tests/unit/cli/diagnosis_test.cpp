@@ -164,6 +164,21 @@ TEST(Diagnosis, TrainsOnCpusWhenTheDriverHasNoDevice) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("note: the NVIDIA driver 580.65.06 has no device"));
 }
 
+// Training took the CPUs of a machine whose cards had failed to start, with no more than a note.
+TEST(Diagnosis, RefusesCardsThatTheDriverDoesNotHave) {
+  MachineFacts facts = a_machine();
+  facts.nvidia_cards = 2;
+  facts.gpus->devices.clear();
+  facts.cuda_order.clear();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  EXPECT_EQ(diagnosis.plan, "trains on 8 CPU devices: its GPUs cannot be used");
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("error: 2 NVIDIA cards of this machine cannot be used: the NVIDIA "
+                                                     "driver 580.65.06 has no device -> look for NVRM"));
+}
+
 TEST(Diagnosis, RefusesADriverThatIsTooOld) {
   MachineFacts facts = a_machine();
   facts.gpus->cuda_version = 1000 * (kOldestCuda.major - 1) + 80;

@@ -125,7 +125,8 @@ class Doctor {
   // Training uses the devices that CUDA shows. They may differ from those that the driver's facts suggest.
   void find_fit_devices() {
     const std::size_t expected = facts_.cuda_order.size();
-    const std::size_t shown = does_cuda_show_devices() ? facts_.back_end_devices.size() : expected;
+    // A back end that loads and shows nothing has nothing to train on, whatever the driver says.
+    const std::size_t shown = does_back_end_load() ? facts_.back_end_devices.size() : expected;
     for (std::size_t n = 0; n < shown; ++n) {
       if (n >= expected || is_fit(device_of(n))) fit_.push_back(n);
       if (n < expected) continue;

@@ -347,6 +347,19 @@ TEST(Diagnosis, RefusesAMachineWithoutAUsableDevice) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("CUDA_VISIBLE_DEVICES"));
 }
 
+// The driver's devices were taken for usable ones where CUDA showed none.
+TEST(Diagnosis, RefusesAMachineWhoseBackEndShowsNoDevice) {
+  MachineFacts facts = a_machine();
+  facts.back_end_devices.clear();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  ASSERT_EQ(diagnosis.findings.size(), 2U);
+  EXPECT_EQ(diagnosis.findings[0].what, "CUDA shows no device that Holdfast can train on");
+  EXPECT_EQ(diagnosis.findings[1].what, "CUDA shows 0 of the 2 devices expected");
+}
+
 TEST(Diagnosis, DoesNotCallADriverMissingWhenCudaShowsItsDevices) {
   MachineFacts facts = a_machine();
   facts.gpus.reset();

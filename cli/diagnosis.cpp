@@ -67,19 +67,23 @@ class Doctor {
   // container without the driver's utilities.
   void examine_without_survey() {
     if (does_cuda_show_devices()) return examine_what_cuda_shows();
-    if (facts_.has_driver) {
-      has_gpus_ = true;
-      return refuse(facts_.why_no_gpus, "");
-    }
     why_cpus_ = "no NVIDIA driver";
     // Cards without a driver are an error: training would take the CPUs without a word.
-    if (facts_.nvidia_cards == 0) return;
+    if (!facts_.has_driver && facts_.nvidia_cards == 0) return;
     has_gpus_ = true;
+    if (facts_.has_driver) {
+      refuse(facts_.why_no_gpus, "");
+    } else {
+      refuse_cards_without_driver();
+    }
+    if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
+  }
+
+  void refuse_cards_without_driver() {
     refuse(fmt::format("{} of this machine cannot be used: {}", describe_count(facts_.nvidia_cards, "NVIDIA card"),
                        facts_.why_no_gpus),
            "install the NVIDIA driver, or start the container with its GPUs (--gpus all); if the driver's "
            "management library is in an unusual folder, set HOLDFAST_NVML to its path");
-    if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
   }
 
   void examine_what_cuda_shows() {

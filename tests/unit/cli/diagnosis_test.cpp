@@ -152,6 +152,21 @@ TEST(Diagnosis, SaysWhyTheBackEndCannotUseTheCardsOfAMachineWithoutNvml) {
   EXPECT_EQ(diagnosis.findings[1].what, "the back end does not load");
 }
 
+TEST(Diagnosis, SaysWhyTheBackEndCannotUseTheCardsOfADriverThatFails) {
+  MachineFacts facts = a_machine_without_nvml();
+  facts.has_driver = true;
+  facts.why_no_gpus = "the driver's library and its kernel module differ";
+  facts.back_end_problem = "the back end does not load";
+  facts.back_end_devices.clear();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  ASSERT_EQ(diagnosis.findings.size(), 2U);
+  EXPECT_EQ(diagnosis.findings[0].what, facts.why_no_gpus);
+  EXPECT_EQ(diagnosis.findings[1].what, "the back end does not load");
+}
+
 TEST(Diagnosis, TrainsOnCpusWhenTheDriverHasNoDevice) {
   MachineFacts facts = a_machine();
   facts.gpus->devices.clear();

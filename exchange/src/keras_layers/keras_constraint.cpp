@@ -48,10 +48,9 @@ std::optional<std::vector<std::int64_t>> axes_of(const Json& value) {
   return axes.empty() ? std::nullopt : std::optional(axes);
 }
 
-// A finite float of at least 0.
-std::optional<float> bound_of(const Json& value, float otherwise) {
-  if (value.is_null()) return otherwise;
-  const auto number = finite_f32(value, 0);
+// A finite float of at least 0; nothing for another value.
+std::optional<float> bound_of(const Json& value) {
+  const auto number = value.is_null() ? std::nullopt : finite_f32(value, 0);
   return number && *number >= 0 ? number : std::nullopt;
 }
 
@@ -73,7 +72,8 @@ std::optional<std::string> constraint_of_keras(const Json& value) {
   std::vector<std::string> parts;
   std::vector<float> numbers;
   for (const ConstraintNumber& number : known->numbers) {
-    const auto found = bound_of(member(config, number.keras), number.otherwise);
+    const Json& given = member(config, number.keras);
+    const auto found = given.is_null() ? number.otherwise : bound_of(given);
     if (!found) return std::nullopt;
     numbers.push_back(*found);
     parts.push_back(Json(*found).dump());
@@ -99,15 +99,19 @@ std::optional<Json> keras_constraint(std::string_view text) {
       constraint_classes(), [&](const ConstraintClass& one) { return text.substr(0, open) == one.holdfast; });
   const Json list = Json::parse(fmt::format("[{}]", text.substr(open + 1, text.size() - open - 2)), nullptr, false);
   if (known == constraint_classes().end() || !list.is_array()) return std::nullopt;
-  const std::size_t numbers = known->numbers.size();
+  const std::size_t count = known->numbers.size();
   // Axes are the last entry. A text leaves them out where they are [0].
-  const bool has_axes = known->has_axes && list.size() == numbers + 1;
-  if (list.size() != numbers && !has_axes) return std::nullopt;
+  const bool has_axes = known->has_axes && list.size() == count + 1;
+  if (list.size() != count && !has_axes) return std::nullopt;
   Json config = Json::object();
-  for (std::size_t i = 0; i < numbers; ++i) {
-    if (!list[i].is_number()) return std::nullopt;
+  std::vector<float> numbers;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto number = bound_of(list[i]);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
     config[known->numbers[i].keras] = list[i];
   }
+  if (!fits_class(*known, numbers)) return std::nullopt;
   if (known->has_axes) {
     const auto axes = has_axes ? axes_of(list.back()) : std::optional(std::vector<std::int64_t>{0});
     if (!axes) return std::nullopt;

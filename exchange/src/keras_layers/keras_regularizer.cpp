@@ -32,7 +32,8 @@ std::string text_of(float l1, float l2) {
 // What follows the number in the text, or nothing without one.
 std::optional<std::string_view> take_number(std::string_view text, double& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number)) return std::nullopt;
+  // As factor_of() accepts them. The text may come from a file of anybody.
+  if (error != std::errc() || !(number >= 0) || !std::isfinite(static_cast<float>(number))) return std::nullopt;
   return text.substr(static_cast<std::size_t>(end - text.data()));
 }
 

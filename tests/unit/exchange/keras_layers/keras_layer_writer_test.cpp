@@ -2,6 +2,7 @@
 
 #include "keras_layers/keras_layer_writer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,6 +139,36 @@ TEST(KerasLayerWriter, RefusesWhatKerasDoesNotHaveByName) {
               HasSubstr("different numbers of axes"));
   EXPECT_THAT(error_of([] { written("GlobalMaxPooling", "{}", {MaybeShape()}); }), HasSubstr("cannot be derived"));
   EXPECT_THAT(error_of([] { written("GlobalMaxPooling", "{}", {SampleShape{3}}); }), HasSubstr("1 axes"));
+}
+
+TEST(KerasLayerWriter, WritesTheLimitsOfWeights) {
+  const auto kernel = [](const std::string& key, const std::string& text) {
+    return written("Dense", Json{{"units", 2}, {"kernel_" + key, text}}.dump().c_str())
+        .object["config"]["kernel_" + key];
+  };
+
+  EXPECT_EQ(kernel("constraint", "min_max_norm(0.5,2.0,1.0,[0,1])")["config"],
+            Json::parse(R"({"min_value": 0.5, "max_value": 2.0, "rate": 1.0, "axis": [0, 1]})"));
+  EXPECT_EQ(kernel("regularizer", "l1_l2(0.25,0.5)")["config"], Json::parse(R"({"l1": 0.25, "l2": 0.5})"));
+}
+
+// Numbers that no constraint can have went into the file for Keras.
+TEST(KerasLayerWriter, RefusesLimitsOfWeightsThatHoldfastDoesNotHave) {
+  const std::vector<std::pair<const char*, const char*>> texts = {{"constraint", "max_norm(-1)"},
+                                                                  {"constraint", "max_norm(null)"},
+                                                                  {"constraint", "max_norm(1e39)"},
+                                                                  {"constraint", "min_max_norm(2,1,1)"},
+                                                                  {"constraint", "min_max_norm(0,1,1.5)"},
+                                                                  {"constraint", "min_max_norm(0,1,-1)"},
+                                                                  {"regularizer", "l2(-1)"},
+                                                                  {"regularizer", "l1_l2(0.5,-1)"},
+                                                                  {"regularizer", "orthogonal(-1,rows)"},
+                                                                  {"regularizer", "l1(1e39)"}};
+  for (const auto& [key, text] : texts) {
+    const Json config = {{"units", 2}, {fmt::format("kernel_{}", key), text}};
+    EXPECT_THAT(error_of([&] { written("Dense", config.dump().c_str()); }), HasSubstr("which Keras does not have"))
+        << text;
+  }
 }
 
 }  // namespace

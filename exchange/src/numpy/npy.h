@@ -20,7 +20,7 @@ namespace holdfast::format {
 // How each .npy file begins.
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-// What is wrong with one array. A file of several arrays may be read without it.
+// What is wrong with one array, or with the metadata next to it. A file of several arrays may be read without it.
 class NpyError : public Error {
  public:
   // `problem` is the sentence without the file: "\"x\" has a header that NumPy does not write".

@@ -19,13 +19,18 @@ constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
 std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
   // Asked before decompressing: a small member may claim gigabytes.
   if (entry.size_bytes > kMaxMetadataBytes) {
-    refuse_file(path, fmt::format("has {} bytes of metadata, and at most {} are read; remove {} from the archive",
-                                  entry.size_bytes, kMaxMetadataBytes, quoted_text(entry.name)));
+    const std::string sizes =
+        fmt::format("has {} bytes of metadata, and at most {} are read", entry.size_bytes, kMaxMetadataBytes);
+    throw NpyError(ErrorCode::invalid_file,
+                   fmt::format("{} {}; remove {} from the archive", path, sizes, quoted_text(entry.name)),
+                   fmt::format("{} {}", quoted_text(entry.name), sizes));
   }
   const std::vector<std::byte> bytes = archive.read(entry);
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!is_json(text)) refuse_file(path, "has Holdfast metadata that is not JSON; use another copy of it");
-  return text;
+  if (is_json(text)) return text;
+  throw NpyError(ErrorCode::invalid_file,
+                 fmt::format("{} has Holdfast metadata that is not JSON; use another copy of it", path),
+                 fmt::format("{} is not JSON", quoted_text(entry.name)));
 }
 
 // Reads only the start of a member: opening an archive must not decompress its elements.
@@ -41,11 +46,14 @@ NpzFile::Entry read_head(const std::string& path, const ZipReader& archive, cons
 
 NpzFile::NpzFile(ByteSource& source, NpzDemand demand) : source_(source), archive_(source) {
   for (const ZipEntry& member : archive_.entries()) {
-    if (member.name == kNpzMetadataMember) {
-      metadata_ = read_metadata(source.path(), archive_, member);
-    } else if (member.name.ends_with(kNpySuffix)) {
+    const bool is_metadata = member.name == kNpzMetadataMember;
+    if (is_metadata || member.name.ends_with(kNpySuffix)) {
       try {
-        entries_.push_back(read_head(source.path(), archive_, member));
+        if (is_metadata) {
+          metadata_ = read_metadata(source.path(), archive_, member);
+        } else {
+          entries_.push_back(read_head(source.path(), archive_, member));
+        }
       } catch (const NpyError& error) {
         // A caller that takes what it can get is told what is wrong with the rest.
         if (demand == NpzDemand::whole) throw;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 
 #include "foreign_hdf5/tree.h"
 #include "holdfast/format/exchange/keras.h"
@@ -272,6 +273,35 @@ TEST_F(AnyFileTest, ReadsWhatCanBeReadOfAnNpzAndNamesTheRest) {
   const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/mixed"); });
   EXPECT_EQ(thrown.code, ErrorCode::unsupported);
   EXPECT_THAT(thrown.sentence, HasSubstr("/d/mixed has array \"people\" of Python objects"));
+}
+
+// Such metadata made the whole archive one that cannot be read.
+TEST_F(AnyFileTest, ReadsAnNpzWhoseMetadataCannotBeRead) {
+  const std::string array = testing::text_of(testing::npy(testing::dictionary("|u1", "(2,)"), "ab"));
+  const auto claim_much = [](testing::MemberFields& fields) { fields.size = (64U << 20) + 1; };
+  const testing::BuiltMember no_json = {.name = "holdfast.metadata.json", .content = "{"};
+  // The claim must be one that compression could keep. Others are refused earlier.
+  std::string noise;
+  std::mt19937 random(1);
+  while (noise.size() < 70'000) noise += static_cast<char>(random());
+  const testing::BuiltMember large = {.name = "holdfast.metadata.json",
+                                      .content = noise,
+                                      .is_deflated = true,
+                                      .change_local = claim_much,
+                                      .change_directory = claim_much};
+  write("/d/no_json", testing::build({.members = {no_json, {.name = "x.npy", .content = array}}}));
+  write("/d/large", testing::build({.members = {large, {.name = "x.npy", .content = array}}}));
+  const std::vector<std::pair<std::string, std::string>> problems = {
+      {"/d/no_json", "\"holdfast.metadata.json\" is not JSON"},
+      {"/d/large", "\"holdfast.metadata.json\" has 67108865 bytes of metadata, and at most 67108864 are read"}};
+  for (const auto& [path, problem] : problems) {
+    const AnyFile file = AnyFile::open(files_, path, {.allow_unreadable = true});
+
+    EXPECT_THAT(file.unreadable(), ::testing::ElementsAre(problem));
+    EXPECT_EQ(file.metadata(), "{}");
+    EXPECT_EQ(testing::text_of(file.read("x")), "ab");
+    EXPECT_EQ(thrown_by([&, path = path] { AnyFile::open(files_, path); }).code, ErrorCode::invalid_file);
+  }
 }
 
 TEST_F(AnyFileTest, RefusesAnNpyOfObjects) {

@@ -48,7 +48,7 @@ constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
 class PayloadWriter {
  public:
   void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
-  void write_u32(std::size_t value) { write_integer(static_cast<std::uint32_t>(value)); }
+  void write_u32(std::size_t value) { write_integer(record_count(value)); }
   void write_u64(std::uint64_t value) { write_integer(value); }
   void write_text(std::string_view text) {
     write_u32(text.size());
@@ -381,6 +381,13 @@ std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& lim
 std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
   // Paths repeat the names of groups, so heads may be larger than the file. The division avoids an overflow.
   return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
+}
+
+std::uint32_t record_count(std::size_t count) {
+  constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (count <= kMost) return static_cast<std::uint32_t>(count);
+  throw Error(ErrorCode::unsupported,
+              fmt::format("it has a text of {} bytes, or a list of as many, and at most {} are read", count, kMost));
 }
 
 Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,

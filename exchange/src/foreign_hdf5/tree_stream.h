@@ -37,6 +37,9 @@ std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& lim
 // The most bytes that its names, attributes and texts may take together. They are not compressed.
 std::uint64_t max_head_bytes(std::uint64_t file_bytes);
 
+// The bytes of a text or the length of a list, as records have it. Throws Error{unsupported} above 32 bits.
+std::uint32_t record_count(std::size_t count);
+
 // The source of records.
 class RecordSource {
  public:

@@ -110,6 +110,12 @@ TEST(TreeStream, ShowsNothingThatATerminalObeys) {
   EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ?");
 }
 
+// The length of a larger text was cut to its lower 32 bits, so the record made no sense to its receiver.
+TEST(TreeStream, RefusesTextsOfMoreThanFourGibibytes) {
+  EXPECT_EQ(record_count(0xFFFF'FFFF), 0xFFFF'FFFFU);
+  EXPECT_EQ(testing::thrown_by([] { record_count(0x1'0000'0000); }).code, ErrorCode::unsupported);
+}
+
 TEST(TreeStream, RefusesRecordsOutOfOrder) {
   Records no_root;
   no_root.encoder().add_group({"a", {}});

@@ -61,7 +61,12 @@ SampleShape shape_member(const Json& object, const char* key) {
 }
 
 void read_layers(const Json& json, ModelGraph& graph) {
-  for (const Json& layer : list_member(json, "layers")) {
+  const Json& layers = list_member(json, "layers");
+  // In a chain these are the calls, too.
+  if (layers.size() > ModelGraph::kMaxCalls) {
+    refuse_savepoint(fmt::format("its graph has more than {} layers; use another savepoint", ModelGraph::kMaxCalls));
+  }
+  for (const Json& layer : layers) {
     const Json& config = member(layer, "config");
     graph.layers.push_back({.kind = text_member(layer, "kind"),
                             .name = text_member(layer, "name"),

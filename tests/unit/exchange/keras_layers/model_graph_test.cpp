@@ -124,6 +124,16 @@ TEST(ModelGraph, RefusesMoreAxesAndCallsThanModelsHave) {
   EXPECT_THAT(error_of([&] { graph_from(model); }), HasSubstr("more than 1024 calls of layers"));
 }
 
+TEST(ModelGraph, RefusesMoreLayersThanModelsHave) {
+  for (const char* text : {kChain, kModel}) {
+    Json json = Json::parse(text);
+    while (json["layers"].size() < ModelGraph::kMaxCalls) json["layers"].push_back(json["layers"][0]);
+    EXPECT_EQ(graph_from(json).layers.size(), ModelGraph::kMaxCalls);
+    json["layers"].push_back(json["layers"][0]);
+    EXPECT_THAT(error_of([&] { graph_from(json); }), HasSubstr("more than 1024 layers"));
+  }
+}
+
 TEST(ModelGraph, RefusesOtherFormatsAndImpossibleShapes) {
   Json other = Json::parse(kModel);
   other["format"] = "mine";

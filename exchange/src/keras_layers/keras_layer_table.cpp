@@ -445,6 +445,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOldClass
 
 }  // namespace
 
+bool is_cell_activation(const Json& value) {
+  return value == "linear" || value == "relu" || value == "tanh" || value == "sigmoid";
+}
+
 // finite_f32() has a default for null, and null is not a number of any form.
 bool fits_form(OptionForm form, const Json& value) {
   const auto found = value.is_null() ? std::nullopt : finite_f32(value, 0);

@@ -93,6 +93,8 @@ struct LayerRow {
   std::vector<std::string_view> argument_names = {};
 };
 
+// Whether recurrent layers have this activation on both sides.
+bool is_cell_activation(const Json& value);
 // Whether a number is one that an option of this form may have on both sides.
 bool fits_form(OptionForm form, const Json& value);
 

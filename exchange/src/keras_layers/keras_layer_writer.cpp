@@ -226,6 +226,12 @@ class LayerWriter {
         return limit_of_weights(key, value, keras_constraint);
       case OptionForm::activation:
         return keras_activation(value);
+      case OptionForm::cell_activation:
+        if (!value.is_null() && !is_cell_activation(value)) {
+          refuse(fmt::format("has the {} {}, which recurrent layers do not have; use another savepoint", key,
+                             value.dump()));
+        }
+        return value.is_null() ? otherwise : value;
       case OptionForm::fraction:
       case OptionForm::at_least_0:
         // Holdfast has larger ones for some kinds.

@@ -258,10 +258,8 @@ Json KerasOptionReader::read_activation(const LayerOption& option, const Json& v
 
 Json KerasOptionReader::read_cell_activation(const LayerOption& option, const Json& value) const {
   const Json found = read_activation(option, value);
-  for (const char* known : {"linear", "relu", "tanh", "sigmoid"}) {
-    if (found == known) return found;
-  }
-  refuse_option(option.keras);
+  if (!is_cell_activation(found)) refuse_option(option.keras);
+  return found;
 }
 
 Json KerasOptionReader::read_axes(const LayerOption& option, const Json& value) const {

@@ -17,6 +17,7 @@
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
+#include "keras_layers/keras_layer_table.h"
 
 namespace holdfast::format {
 namespace {
@@ -179,6 +180,15 @@ Json layers_json(const ModelGraph& graph) {
   return layers;
 }
 
+// Whether the layer's activation comes after everything else that it computes. That of a recurrent layer is a part of
+// each step, so no other layer can take its place.
+bool ends_with_activation(const ModelGraphLayer& layer) {
+  const LayerRow* row = row_of_kind(layer.kind, 0);
+  if (row == nullptr || layer.kind == "Activation") return false;
+  return std::ranges::any_of(row->options,
+                             [](const LayerOption& option) { return option.form == OptionForm::activation; });
+}
+
 // The order of the calls that the outputs need: depth first, the first input of a call first. Without recursion, since
 // a graph may be deeper than a stack.
 std::vector<std::size_t> calls_in_order(const ModelGraph& graph) {
@@ -304,7 +314,7 @@ ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<b
   for (std::size_t layer = 0; layer < graph.layers.size(); ++layer) {
     Json& config = result.layers[layer].config;
     const std::string text = text_member(config, "activation");
-    if (graph.layers[layer].kind == "Activation" || text.empty() || is_option(text)) continue;
+    if (!ends_with_activation(graph.layers[layer]) || text.empty() || is_option(text)) continue;
     std::string name = graph.layers[layer].name + ".activation";
     // A layer of the model may have that name already.
     while (!names.insert(name).second) name += '_';

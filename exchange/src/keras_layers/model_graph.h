@@ -76,6 +76,7 @@ Json model_graph_json(const ModelGraph& graph);
 ModelGraph in_holdfast_order(const ModelGraph& graph);
 
 // Makes a layer of each option `activation` that `is_option` does not accept: "dense.activation" after "dense".
+// Recurrent layers keep theirs, which works within each step.
 ModelGraph with_activation_layers(const ModelGraph& graph, const std::function<bool(const std::string&)>& is_option);
 
 // Throws Error{unsupported} with the sentence "the savepoint cannot become a Keras model: PROBLEM".

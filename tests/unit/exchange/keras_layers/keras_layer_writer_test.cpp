@@ -112,6 +112,20 @@ TEST(KerasLayerWriter, WritesPartsOfValues) {
             Json::parse(R"({"class_name": "__slice__", "config": {"start": 2, "stop": 5, "step": null}})"));
 }
 
+TEST(KerasLayerWriter, RefusesActivationsThatRecurrentLayersDoNotHave) {
+  const std::vector<MaybeShape> steps = {SampleShape{9, 2}};
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"LSTM", R"({"units": 2, "activation": "elu"})"},
+      {"GRU", R"({"units": 2, "recurrent_activation": "gelu"})"},
+      {"SimpleRNN", R"({"units": 2, "activation": 3})"},
+      {"Bidirectional", R"({"layer": "LSTM", "merge_mode": "sum", "units": 2, "activation": "elu"})"}};
+  for (const auto& [kind, config] : cases) {
+    EXPECT_THAT(error_of([&, kind = kind, config = config] { written(kind, config, steps); }),
+                HasSubstr("which recurrent layers do not have"))
+        << kind;
+  }
+}
+
 TEST(KerasLayerWriter, RefusesWhatKerasDoesNotHaveByName) {
   const std::vector<MaybeShape> unequal = {SampleShape{9, 8, 2}, SampleShape{2}};
   const std::vector<std::pair<const char*, const char*>> cases = {

@@ -124,6 +124,21 @@ TEST(ModelGraph, RefusesMoreAxesAndCallsThanModelsHave) {
   EXPECT_THAT(error_of([&] { graph_from(model); }), HasSubstr("more than 1024 calls of layers"));
 }
 
+// An LSTM with such an activation became one with "linear" and a layer after it, which computes something else.
+TEST(ModelGraph, MakesNoLayerOfAnActivationWithinTheStepsOfALayer) {
+  const auto layers_with = [](const char* kind) {
+    Json json = Json::parse(kChain);
+    json["layers"][0] = {{"kind", kind}, {"name", "a"}, {"config", {{"units", 2}, {"activation", "celu(2)"}}}};
+    return with_activation_layers(graph_from(json), [](const std::string&) { return false; }).layers;
+  };
+
+  EXPECT_EQ(layers_with("Dense").size(), 3U);
+  for (const char* kind : {"LSTM", "GRU", "SimpleRNN", "Bidirectional"}) {
+    EXPECT_EQ(layers_with(kind).size(), 2U) << kind;
+    EXPECT_EQ(layers_with(kind)[0].config["activation"], "celu(2)") << kind;
+  }
+}
+
 TEST(ModelGraph, RefusesMoreLayersThanModelsHave) {
   for (const char* text : {kChain, kModel}) {
     Json json = Json::parse(text);

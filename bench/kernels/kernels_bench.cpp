@@ -56,11 +56,17 @@ struct Arrays {
   std::vector<float> columns = std::vector<float>(kColumns, 1.0F);
   std::vector<float> sums = std::vector<float>(kColumns);
   std::vector<float> more_sums = std::vector<float>(kColumns);
+  std::vector<float> last_sums = std::vector<float>(kColumns);
 };
 
-Arrays& arrays() {
+// Cases write into arrays, and optimizers into what others read. All begin with the same numbers, so that a case is
+// measured on the same data alone and after others: a slot that had become negative would make NaN of everything.
+Arrays& fresh_arrays() {
+  static const Arrays first;
   // Shards of a step have arrays of their own.
   static thread_local Arrays all;
+  // Copied into the memory that is there already.
+  all = first;
   return all;
 }
 
@@ -201,13 +207,14 @@ const Case kCases[] = {
      }},
     {"BatchNormalizationBackward", 5,
      [](const VectorKernels& k, Arrays& of) {
-       k.normalization_sums(normalization(of), of.b.data(), kAllColumns, of.more_sums.data(), of.sums.data());
-       k.normalize_backward(normalization(of), of.b.data(), of.more_sums.data(), of.sums.data(), kRows, of.c.data());
+       k.normalization_sums(normalization(of), of.b.data(), kAllColumns, of.more_sums.data(), of.last_sums.data());
+       k.normalize_backward(normalization(of), of.b.data(), of.more_sums.data(), of.last_sums.data(), kRows,
+                            of.c.data());
      }},
 };
 
 void Copy(benchmark::State& state) {
-  Arrays& of = arrays();
+  Arrays& of = fresh_arrays();
   std::memcpy(of.c.data(), of.a.data(), kFloats * sizeof(float));
   for (auto _ : state) std::memcpy(of.c.data(), of.a.data(), kFloats * sizeof(float));
   state.SetBytesProcessed(state.iterations() * kFloats * 2 * static_cast<std::int64_t>(sizeof(float)));
@@ -225,7 +232,7 @@ BENCHMARK(Copy)->Apply(set_threads);
 
 template <float (*kFunction)(float)>
 void Former(benchmark::State& state) {
-  Arrays& of = arrays();
+  Arrays& of = fresh_arrays();
   for (auto _ : state) {
     for (std::size_t i = 0; i < kFloats; ++i) of.c[i] = kFunction(of.a[i]);
     benchmark::ClobberMemory();
@@ -256,7 +263,7 @@ double processor_seconds(const auto& work) {
 // Threads run the loop together, then copy together, so that they share the memory in both.
 void run_in_turns(benchmark::State& state, InstructionSet set, const Case& each, std::barrier<>& together) {
   force_instruction_set(set);
-  Arrays& of = arrays();
+  Arrays& of = fresh_arrays();
   each.run(vector_kernels(), of);  // makes what is made once
   std::vector<double> ratios;
   for (auto _ : state) {

@@ -3,6 +3,8 @@
 // docs/decisions/holdfast-run.md
 
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +30,8 @@ struct RunOptions {
   std::string start_token{};  // for a fresh start
 };
 
-// Reports a failure and does not throw it: the caller needs the run's own exit code. A snapshot that cannot be saved is
-// lost with this process, so the sentence says why.
+// Reports a failure of any kind and does not throw it: the caller needs the run's own exit code. A snapshot that cannot
+// be saved is lost with this process, so the sentence says why.
 void save_what_is_left(const std::string& run_directory, std::int64_t step, std::span<const std::byte> snapshot,
                        Console& console) {
   try {
@@ -43,6 +45,14 @@ void save_what_is_left(const std::string& run_directory, std::int64_t step, std:
       return;
     }
     console.problems << "holdfast: the newest state in memory could not be saved: " << printable(error.what()) << "\n";
+  } catch (const std::bad_alloc&) {
+    console.problems
+        << "holdfast: the newest state in memory could not be saved: there is not enough memory to do it\n";
+  } catch (const std::exception& error) {
+    console.problems
+        << "holdfast: the newest state in memory could not be saved: an operation failed in a way that has "
+           "no sentence: "
+        << printable(error.what()) << "\n";
   }
 }
 

@@ -255,17 +255,28 @@ class Comparison {
          [&] { load_file("fp32 zstd 1", fp32_, weights_); }, [&] { load_file("bf16 fast", bf16_, half_); }});
   }
 
-  // The file holds one state under many names, since its size may exceed memory.
+  // Whether the file has as many arrays and bytes. An earlier run in the same folder may have had other options.
+  static bool holds(const std::string& path, const std::vector<ArrayView>& views) {
+    if (!posix_file_system().exists(path)) return false;
+    const ArrayFile file = ArrayFile::open(posix_file_system(), path);
+    std::uint64_t missing = 0;
+    for (const ArrayView& view : views) missing += view.bytes.size();
+    for (const format::ArrayInfo& array : file.arrays()) missing -= size_bytes(array);
+    return file.arrays().size() == views.size() && missing == 0;
+  }
+
+  // The file holds one state under many names, since its size may exceed memory. Writing it takes minutes, so it is
+  // kept for later rounds and runs.
   void open_large() {
-    if (!posix_file_system().exists(path("large"))) {
-      std::vector<ArrayView> views;
-      for (std::uint64_t bytes = 0; bytes < static_cast<std::uint64_t>(options_.open_gib) << 30;) {
-        for (ArrayView view : fp32_) {
-          view.name = "copy" + std::to_string(views.size()) + "/" + view.name;
-          bytes += view.bytes.size();
-          views.push_back(std::move(view));
-        }
+    std::vector<ArrayView> views;
+    for (std::uint64_t bytes = 0; bytes < static_cast<std::uint64_t>(options_.open_gib) << 30;) {
+      for (ArrayView view : fp32_) {
+        view.name = "copy" + std::to_string(views.size()) + "/" + view.name;
+        bytes += view.bytes.size();
+        views.push_back(std::move(view));
       }
+    }
+    if (!holds(path("large"), views)) {
       format::write_array_file(posix_file_system(), path("large"), "{}", views, {.compression = Compression::none});
     }
     drop_from_cache(path("large"));

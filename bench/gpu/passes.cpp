@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -143,5 +144,8 @@ int main(int argc, char** argv) {
     // A device that Holdfast cannot use is `unavailable`, too. Either way there is nothing to measure, and runs.py
     // skips.
     return failure.code() == ErrorCode::unavailable ? kNoGpu : 1;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "gpu_passes: %s\n", failure.what());
+    return 1;
   }
 }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "holdfast/base/error.h"
 #include "measured_models.h"
 
 namespace {
@@ -119,7 +119,7 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
   train(arguments);
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "train_program: %s\n", error.what());
   return 1;
 }

@@ -76,8 +76,10 @@ class TimedHead {
     return seconds_[1 + (seconds_.size() - 1) / 2];
   }
   void print(double of_frozen) {
-    std::printf("%-24s %8.2f ms an epoch (%.2f to %.2f), 1/%.0f\n", name_.c_str(), 1e3 * median(), 1e3 * seconds_[1],
-                1e3 * seconds_.back(), of_frozen / median());
+    // Sorts the times, so it comes before the first and the last of them.
+    const double seconds = median();
+    std::printf("%-24s %8.2f ms an epoch (%.2f to %.2f), 1/%.0f\n", name_.c_str(), 1e3 * seconds, 1e3 * seconds_[1],
+                1e3 * seconds_.back(), of_frozen / seconds);
   }
 
  private:

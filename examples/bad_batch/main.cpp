@@ -57,11 +57,20 @@ std::pair<Tensor, Tensor> batch_of(const Dataset& batches, std::uint64_t seed, s
   return {std::move(features), std::move(targets)};
 }
 
-void show_batch(const Dataset& batches, std::uint64_t seed, std::int64_t epoch, std::int64_t batch) {
-  const auto [features, targets] = batch_of(batches, seed, epoch, batch);
+void show_batch(const Dataset& batches, const Replica& replica, std::int64_t epoch, std::int64_t batch) {
+  if (batch >= batches.batches()) {
+    throw Error(ErrorCode::invalid_argument, "there is no batch " + std::to_string(batch) +
+                                                 "; an epoch has the batches 0 to " +
+                                                 std::to_string(batches.batches() - 1));
+  }
+  // The batch is the same in all replicas, so one of them shows it.
+  if (!replica.is_primary()) return;
+  const auto [features, targets] = batch_of(batches, replica.seed(), epoch, batch);
   for (std::int64_t i = 0; i < targets.shape()[0]; ++i) {
     std::printf("%g %g -> %g\n", features.sample(i)[0], features.sample(i)[1], targets.sample(i)[0]);
   }
+  // A replica whose training fails ends without a flush, and a pipe would get nothing.
+  std::fflush(stdout);
 }
 
 // The largest weight of each array.
@@ -82,7 +91,7 @@ Sequential small_network() {
 void train(Replica& replica, const Asked& asked) {
   const Dataset samples = asked.is_finite ? points().filter(has_finite_inputs, "finite inputs") : points();
   const Dataset batches = samples.shuffle().batch(16);
-  if (!asked.look.empty()) show_batch(batches, replica.seed(), asked.look[0], asked.look[1]);
+  if (!asked.look.empty()) show_batch(batches, replica, asked.look[0], asked.look[1]);
   Trainer trainer{replica, small_network(), Adam{0.01F}, MeanSquaredError{}};
   for (const TrainingStep& at : trainer.steps(batches, {.epochs = 5, .callbacks = {ModelCheckpoint{}}})) {
     if (asked.debugs) show_weights(at.context);
@@ -110,7 +119,7 @@ int main(int argc, char** argv) {
   CLI::App app("A training that fails because one number of its data is not finite");
   app.add_option("--run-dir", options.run_directory);
   app.add_flag("--debug", asked.debugs, "train in this process, and show the weights after each step");
-  app.add_option("--look", asked.look, "show the batch of an epoch")->expected(2);
+  app.add_option("--look", asked.look, "show the batch of an epoch")->expected(2)->check(CLI::NonNegativeNumber);
   app.add_flag("--finite", asked.is_finite, "leave out samples that are not finite");
   app.add_flag("--few", asked.takes_few, "train on 32 samples alone, without a run directory");
   CLI11_PARSE(app, argc, argv);

@@ -140,7 +140,18 @@ TEST_F(GuidePrograms, NamesTheBatchThatIsNotFiniteAndShowsIt) {
   EXPECT_THAT(shown, HasSubstr("training alone in this process"));
   EXPECT_THAT(shown, HasSubstr(" nan -> "));
   EXPECT_THAT(refusal_of("bad_batch", "--debug --look 0 9"), Not(HasSubstr(" nan -> ")));
+  EXPECT_THAT(refusal_of("bad_batch", "--debug --look 0 32"),
+              HasSubstr("there is no batch 32; an epoch has the batches 0 to 31"));
   EXPECT_EQ(run("bad_batch", "--finite").exit_code, 0);
+}
+
+// Both replicas showed it, line by line among each other.
+TEST_F(GuidePrograms, ShowsABatchOnceInTrainingOnTwoReplicas) {
+  const std::string shown = refusal_of("bad_batch", "--look 0 10");
+
+  const std::size_t first = shown.find(" nan -> ");
+  ASSERT_NE(first, std::string::npos) << shown;
+  EXPECT_EQ(shown.find(" nan -> ", first + 1), std::string::npos) << shown;
 }
 
 TEST_F(GuidePrograms, ShowsTheWeightsAfterEachStepAndWritesNothing) {

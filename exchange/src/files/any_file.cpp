@@ -235,10 +235,15 @@ class TreeContent : public AnyFile::Content {
     // A name may depend on the whole file, and one array cannot be parsed without those before it. So the first call
     // reads everything, and later calls look it up.
     if (!whole_) {
-      whole_ = within_memory(path_, [&] {
+      ArraySet whole = within_memory(path_, [&] {
         return source_->name_arrays(source_->file().read(),
                                     [&](std::size_t asset) { return source_->read_asset(asset); });
       });
+      // Attributes decide on names, and a crafted file can make the helper send others than with the heads.
+      if (!std::ranges::equal(whole.arrays, infos_, have_one_head)) {
+        refuse_file(path_, "is refused: read again, its arrays have other names or shapes; use another copy of it");
+      }
+      whole_ = std::move(whole);
     }
     return whole_->arrays[static_cast<std::size_t>(&array - infos_.data())].bytes;
   }
@@ -259,6 +264,10 @@ class TreeContent : public AnyFile::Content {
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
+
+  static bool have_one_head(const NamedArray& array, const ArrayInfo& info) {
+    return array.name == info.name && array.dtype == info.dtype && array.shape == info.shape;
+  }
 
   static std::vector<std::byte> number_as_bytes(std::size_t number) {
     const auto bytes = std::as_bytes(std::span(&number, 1));

@@ -1,7 +1,6 @@
 // One class for each kind of file, as in any_file.cpp, but nothing is asked of arrays that were not chosen. HDF5 is
 // parsed once for names and shapes, so that a missing array is named before anything large is read, and again for
-// elements. A crafted file may answer differently then, so the answers are compared.
-// docs/decisions/array-files.md
+// elements. docs/decisions/array-files.md
 
 #include "holdfast/format/exchange/chosen_arrays.h"
 
@@ -150,7 +149,7 @@ class ChosenHdf5 : public ChosenArrays::Content {
  public:
   ChosenHdf5(FileSystem& files, const std::string& path, const std::vector<std::string>& names,
              const ChosenOptions& options)
-      : path_(path), max_bytes_(options.max_bytes), file_(files, path, limits_for(options), TreeDemand::readable) {
+      : max_bytes_(options.max_bytes), file_(files, path, limits_for(options), TreeDemand::readable) {
     // Names and shapes alone: the helper leaves out the elements.
     const Hdf5Tree tree = file_.read_heads();
     for (const std::string& name : names) {
@@ -214,25 +213,10 @@ class ChosenHdf5 : public ChosenArrays::Content {
     waiting_.clear();
     const std::vector<std::string> paths(paths_.begin() + static_cast<std::ptrdiff_t>(index),
                                          paths_.begin() + static_cast<std::ptrdiff_t>(end));
-    Hdf5Tree tree = file_.read_datasets(paths, bytes);
-    for (; index < end; ++index) expect_as_announced(tree.find_dataset(paths_[index]), infos[index]);
-    for (auto& [array, attributes] : tree.datasets) {
-      // An array that was not asked for was not compared either.
-      if (std::ranges::find(paths, array.name) != paths.end()) waiting_[array.name] = std::move(array.bytes);
-    }
+    Hdf5Tree tree = file_.read_datasets(paths);
+    for (Hdf5Dataset& dataset : tree.datasets) waiting_[dataset.array.name] = std::move(dataset.array.bytes);
   }
 
-  // Users of an array rely on the type and the shape that its head had.
-  void expect_as_announced(const Hdf5Dataset* dataset, const ArrayInfo& info) const {
-    if (dataset != nullptr && dataset->array.dtype == info.dtype && dataset->array.shape == info.shape) return;
-    throw Error(
-        ErrorCode::invalid_file,
-        fmt::format("{} is refused: the program that reads HDF5 files sent another array than the {} that it had "
-                    "announced; write the file again, or use another copy",
-                    path_, quoted_text(info.name)));
-  }
-
-  std::string path_;
   std::uint64_t max_bytes_;
   ForeignHdf5 file_;
   std::vector<std::string> paths_;

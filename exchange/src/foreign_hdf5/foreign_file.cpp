@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <new>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "bytes/byte_source.h"
@@ -114,27 +116,39 @@ ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeL
 }
 
 Hdf5Tree ForeignHdf5::read() const {
-  const bool is_partial = demand_ == TreeDemand::readable;
-  return with_label([&] { return read_through_helper(memory_, limits_, {.is_partial = is_partial}); });
+  const DecodeOptions options{.is_partial = demand_ == TreeDemand::readable, .announced = announced()};
+  return with_label([&] { return read_through_helper(memory_, limits_, options); });
 }
 
 Hdf5Tree ForeignHdf5::read_heads() const {
-  const bool is_partial = demand_ == TreeDemand::readable;
-  return with_label(
-      [&] { return read_through_helper(memory_, limits_, {.heads_only = true, .is_partial = is_partial}); });
+  const DecodeOptions options{
+      .heads_only = true, .is_partial = demand_ == TreeDemand::readable, .announced = announced()};
+  return with_label([&] {
+    Hdf5Tree tree = read_through_helper(memory_, limits_, options);
+    std::vector<NamedArray>& heads = heads_.emplace();
+    for (const Hdf5Dataset& dataset : tree.datasets) heads.push_back(dataset.array);
+    return tree;
+  });
 }
 
-Hdf5Tree ForeignHdf5::read_datasets(const std::vector<std::string>& paths, std::uint64_t bytes) const {
-  HOLDFAST_ASSERT(demand_ == TreeDemand::readable && !paths.empty());
-  // The caller knows the sizes from the heads. A helper that a file has taken over must not send more.
-  const DecodeOptions options{.is_partial = true, .max_bytes = bytes};
+Hdf5Tree ForeignHdf5::read_datasets(const std::vector<std::string>& paths) const {
+  HOLDFAST_ASSERT(demand_ == TreeDemand::readable && heads_ && !paths.empty());
+  // A path may be there twice. The helper sends its dataset once.
+  const std::set<std::string_view> sorted(paths.begin(), paths.end());
+  std::vector<NamedArray> asked;
+  for (const std::string_view path : sorted) {
+    const auto head = std::ranges::lower_bound(*heads_, path, {}, &NamedArray::name);
+    HOLDFAST_ASSERT(head != heads_->end() && head->name == path);
+    asked.push_back(*head);
+  }
+  const DecodeOptions options{.is_partial = true, .announced = &asked};
   return with_label([&] { return read_through_helper(memory_, limits_, options, paths); });
 }
 
 void ForeignHdf5::read_elements(
     const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const {
-  const bool is_partial = demand_ == TreeDemand::readable;
-  with_label([&] { read_through_helper(memory_, limits_, {.is_partial = is_partial, .take = take}); });
+  const DecodeOptions options{.is_partial = demand_ == TreeDemand::readable, .take = take, .announced = announced()};
+  with_label([&] { read_through_helper(memory_, limits_, options); });
 }
 
 Hdf5Tree read_hdf5_tree(std::span<const std::byte> file, const std::string& label, const TreeLimits& limits) {

@@ -195,7 +195,7 @@ class TreeDecoder {
         options_(options),
         file_bytes_(file_bytes),
         max_objects_(limits.max_objects),
-        room_for_elements_(std::min(max_declared_bytes(file_bytes, limits), options.max_bytes)),
+        room_for_elements_(max_declared_bytes(file_bytes, limits)),
         room_for_heads_(max_head_bytes(file_bytes)) {}
 
   // Reads until the record that says finished. A pipe that ends earlier is an exception of the source.
@@ -203,6 +203,8 @@ class TreeDecoder {
     while (decode_record()) continue;
     require_record(missing_elements_ == 0, "elements are missing");
     require_record(!tree_.groups.empty(), "there is no root");
+    const bool is_complete = options_.announced == nullptr || tree_.datasets.size() == options_.announced->size();
+    require_record(is_complete, "a dataset is missing that was announced");
     return std::move(tree_);
   }
 
@@ -284,6 +286,7 @@ class TreeDecoder {
     std::uint64_t bytes = 0;
     Hdf5Dataset dataset{payload.read_numbers_head(bytes), {}};
     dataset.array.name = path;
+    require_record(is_announced(dataset.array), "a dataset is not the one that was announced");
     dataset.attributes = payload.read_attributes();
     payload.require_end();
     require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
@@ -296,6 +299,15 @@ class TreeDecoder {
     const bool keeps_elements = !options_.heads_only && !options_.take;
     if (keeps_elements && bytes / 4 <= file_bytes_) dataset.array.bytes.reserve(bytes);
     tree_.datasets.push_back(std::move(dataset));
+  }
+
+  // By its place, so that a receiver of elements may trust their number.
+  bool is_announced(const NamedArray& array) const {
+    if (options_.announced == nullptr) return true;
+    const std::size_t number = tree_.datasets.size();
+    if (number == options_.announced->size()) return false;
+    const NamedArray& head = (*options_.announced)[number];
+    return array.name == head.name && array.dtype == head.dtype && array.shape == head.shape;
   }
 
   void decode_text(PayloadReader& payload) {

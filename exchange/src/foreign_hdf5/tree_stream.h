@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -55,11 +54,11 @@ class RecordSource {
 struct DecodeOptions {
   bool heads_only = false;  // the sender leaves elements out, and the tree's arrays have none
   bool is_partial = false;  // the sender lists what it cannot read
-  // The most bytes that the datasets may have together, where a caller expects less than the limits allow.
-  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
   // Receives whole elements of dataset number `dataset` in order, in pieces of a few MiB. The tree's arrays then have
   // none.
   std::function<void(std::size_t dataset, std::span<const std::byte> elements)> take = {};
+  // The datasets that must come, in this order, where an earlier answer announced them. Null: any.
+  const std::vector<NamedArray>* announced = nullptr;
 };
 Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
                      const DecodeOptions& options = {});

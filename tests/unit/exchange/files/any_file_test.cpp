@@ -14,6 +14,7 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/safetensors.h"
 #include "support/disks/memory_file_system.h"
+#include "unit/exchange/support/impostor_reader.h"
 #include "unit/exchange/support/keras_trees.h"
 #include "unit/exchange/support/npy_builder.h"
 #include "unit/exchange/support/trees.h"
@@ -414,6 +415,32 @@ TEST_F(AnyFileTest, ReadsHdf5OfOtherPrograms) {
   EXPECT_EQ(file.kind(), FileKind::hdf5);
   EXPECT_THAT(testing::names(file.read_all().arrays), ::testing::ElementsAre("a", "b/c"));
   EXPECT_EQ(file.metadata(), R"({"attributes":{"a":{"unit":"m"}},"kind":"hdf5","texts":{"b/note":"hello"}})");
+}
+
+// A helper that had sent fewer datasets with the elements made the reader look up an array that was not there.
+TEST_F(AnyFileTest, RefusesAHelperThatSendsOtherElementsThanItAnnounced) {
+  const TemporaryFolder folder;
+  const testing::ImpostorReader impostor(folder);
+  impostor.send("heads", {{"x", DType::i32, {2}, {}}, {"y", DType::i32, {2}, {}}});
+  const std::vector<NamedArray> both = {testing::make_numbers("x", DType::i32, {2}),
+                                        testing::make_numbers("y", DType::i32, {2})};
+  const std::vector<std::vector<NamedArray>> answers = {
+      {both[0]}, {both[1]}, {both[0], both[1], testing::make_numbers("z", DType::i32, {2})}, {}};
+  write("/d/a.h5", compose_hdf5_tree("a.h5", testing::every_kind_of_content()));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    impostor.send("elements", answers[i]);
+    const AnyFile file = AnyFile::open(files_, "/d/a.h5");
+
+    EXPECT_EQ(thrown_by([&] { file.read("y"); }).code, ErrorCode::invalid_file) << i;
+    EXPECT_EQ(thrown_by([&] {
+                file.read_pieces([](const ArrayInfo&) { return true; },
+                                 [](const ArrayInfo&, std::span<const std::byte>) {});
+              }).code,
+              ErrorCode::invalid_file)
+        << i;
+  }
+  impostor.send("elements", both);
+  EXPECT_EQ(AnyFile::open(files_, "/d/a.h5").read("y"), both[1].bytes);
 }
 
 TEST_F(AnyFileTest, SaysWhichArrayItLacks) {

@@ -4,6 +4,10 @@ BACKEND: jax
 """
 
 import json
+import os
+
+# Compiling a step takes longer than the two steps that are trained.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import keras
 import numpy as np

@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <vector>
+
+#include "support/data/random_data.h"
 
 namespace holdfast::format {
 namespace {
@@ -58,11 +59,7 @@ DecodeTable table_of(const HuffmanCode& code) {
 
 // Random bytes with the frequencies of `counts`.
 std::vector<std::byte> draw(const ByteCounts& counts, std::size_t count) {
-  std::mt19937 random(3);
-  std::discrete_distribution<unsigned> next(counts.begin(), counts.end());
-  std::vector<std::byte> bytes(count);
-  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(next(random)); });
-  return bytes;
+  return weighted_bytes(count, std::vector<double>(counts.begin(), counts.end()), 0, 3);
 }
 
 ByteCounts steep(unsigned symbols, double base) {

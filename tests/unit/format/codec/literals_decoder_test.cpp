@@ -14,6 +14,7 @@
 
 #include "codec/literals_frame.h"
 #include "codec/shuffle.h"
+#include "support/data/random_data.h"
 
 namespace holdfast::format {
 namespace {
@@ -21,13 +22,9 @@ namespace {
 enum class Plane { noise, skewed, steep, repeated };
 
 std::vector<std::byte> plane_of(Plane kind, std::size_t count, std::mt19937& random) {
-  std::vector<std::byte> bytes(count, std::byte{0x3F});
-  std::geometric_distribution<int> draw(kind == Plane::skewed ? 0.2 : 0.7);
-  if (kind == Plane::noise) std::ranges::generate(bytes, [&] { return static_cast<std::byte>(random()); });
-  if (kind == Plane::skewed || kind == Plane::steep) {
-    std::ranges::generate(bytes, [&] { return static_cast<std::byte>(90 + 7 * draw(random)); });
-  }
-  return bytes;
+  if (kind == Plane::noise) return random_bytes(count, random);
+  if (kind == Plane::repeated) return std::vector<std::byte>(count, std::byte{0x3F});
+  return geometric_bytes(count, kind == Plane::skewed ? 0.2 : 0.7, 90, 7, random);
 }
 
 // A chunk with planes of these kinds, one after the other.

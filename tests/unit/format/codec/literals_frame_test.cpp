@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "codec/shuffle.h"
 #include "holdfast/base/digest.h"
+#include "support/data/random_data.h"
 
 namespace holdfast::format {
 namespace {
@@ -36,31 +36,11 @@ void expect_comes_back(std::span<const std::byte> content, std::size_t plane_byt
   EXPECT_TRUE(decompress(frame) == copy(content)) << content.size() << " bytes in planes of " << plane_bytes;
 }
 
-std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> bytes(count);
-  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
-  return bytes;
-}
-
 // Bytes with `symbols` different values from `lowest` on, each `base` times as likely as the next.
 std::vector<std::byte> skewed_bytes(std::size_t count, unsigned symbols, double base, unsigned lowest, unsigned seed) {
-  std::mt19937 random(seed);
   std::vector<double> weights;
   for (unsigned i = 0; i < symbols; ++i) weights.push_back(std::pow(base, -static_cast<double>(i)));
-  std::discrete_distribution<unsigned> draw(weights.begin(), weights.end());
-  std::vector<std::byte> bytes(count);
-  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(lowest + draw(random)); });
-  return bytes;
-}
-
-// Numbers like weights: normal, with a standard deviation of 0.02.
-std::vector<float> normal_floats(std::size_t count) {
-  std::mt19937 random(1);
-  std::normal_distribution<double> draw(0.0, 0.02);
-  std::vector<float> values(count);
-  std::generate(values.begin(), values.end(), [&] { return static_cast<float>(draw(random)); });
-  return values;
+  return weighted_bytes(count, weights, lowest, seed);
 }
 
 std::vector<std::byte> shuffled(std::span<const std::byte> bytes, std::size_t width) {
@@ -156,7 +136,7 @@ TEST(LiteralsFrame, StoresBytesUncompressedAfterAMisleadingSample) {
 }
 
 TEST(LiteralsFrame, ShrinksWeightsAsFarAsTheirExponentsAllow) {
-  const std::vector<float> values = normal_floats(262'144);
+  const std::vector<float> values = normal_floats(262'144, 0.02, 1);
 
   EXPECT_GE(ratio(shuffled(std::as_bytes(std::span(values)), 4), 4), 1.19);
   EXPECT_GE(ratio(shuffled(std::as_bytes(std::span(values).first(4096)), 4), 4), 1.18);

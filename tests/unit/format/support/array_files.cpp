@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "container/user_block.h"
+#include "support/data/random_data.h"
 #include "unit/format/support/views.h"
 
 namespace holdfast::format::testing {
@@ -17,11 +18,9 @@ namespace holdfast::format::testing {
 Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t> shape) {
   std::size_t bytes = size_bytes(dtype);
   for (const std::uint64_t extent : shape) bytes *= extent;
-  Array array{.name = name, .dtype = dtype, .shape = std::move(shape), .bytes = std::vector<std::byte>(bytes)};
   std::seed_seq seed(name.begin(), name.end());
   std::mt19937 random(seed);
-  std::generate(array.bytes.begin(), array.bytes.end(), [&] { return static_cast<std::byte>(random()); });
-  return array;
+  return {.name = name, .dtype = dtype, .shape = std::move(shape), .bytes = random_bytes(bytes, random)};
 }
 
 std::vector<Array> arrays_of_all_types() {

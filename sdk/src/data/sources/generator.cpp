@@ -21,6 +21,7 @@
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/shown_text.h"
 #include "holdfast/base/temporary_files.h"
+#include "holdfast/base/utf8.h"
 
 namespace holdfast {
 namespace {
@@ -171,6 +172,19 @@ nlohmann::ordered_json text_of_file(const SampleLayouts& layouts, const std::str
           {"digest", rows_digest}};
 }
 
+// The text of a file is JSON, which holds UTF-8 alone. Asked before the generator runs, which may take hours.
+void check_names(const SampleLayouts& layouts) {
+  for (const RowLayout* layout : {&layouts.inputs, &layouts.targets}) {
+    for (const ArraySpec& array : layout->arrays()) {
+      if (is_utf8(array.name)) continue;
+      throw refused_generator(
+          fmt::format("the name {} of an array is not UTF-8 without NUL, so no file can hold it; "
+                      "give the array another name, or leave out the file",
+                      quoted_text(array.name)));
+    }
+  }
+}
+
 void write_file(const std::string& path, const SampleLayouts& layouts, GeneratedRows rows) {
   const std::string text = text_of_file(layouts, rows.finish().hex()).dump();
   const std::size_t words = layouts.inputs.words() + layouts.targets.words();
@@ -218,6 +232,7 @@ Dataset from_generator(GeneratorOptions options, const Generator& next) {
   if (options.file.empty()) {
     return Dataset(source_of(layouts, rows_of_generator(options, layouts, next)));
   }
+  check_names(layouts);
   // One process of a host runs its generator, and the others wait for the file.
   const std::unique_ptr<FolderLock> lock = lock_unless_there(posix_file_system(), options.file);
   // Looked for again with the lock: the process that had it has mostly made the file.

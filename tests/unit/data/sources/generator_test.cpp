@@ -125,6 +125,27 @@ TEST(Generator, LeavesNoFileWhenItFails) {
   EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(options.file).parent_path()));
 }
 
+// The JSON library threw an exception of its own, after all samples had been made.
+TEST(Generator, IsNotRunForAFileThatCannotHoldItsNames) {
+  TemporaryFolder folder;
+  std::int64_t calls = 0;
+  GeneratorOptions input = pairs_options();
+  input.file = folder / "samples";
+  input.inputs[0].name = "x\xFF";
+  GeneratorOptions target = pairs_options();
+  target.file = folder / "samples";
+  target.targets[0].name = "y\xFF";
+  GeneratorOptions in_memory = pairs_options();
+  in_memory.inputs[0].name = "x\xFF";
+  const Generator one_sample = [&](const SampleArrays&) { return calls++ == 0; };
+
+  expect_refused_generator([&] { from_generator(input, one_sample); }, R"("x\xff" of an array is not UTF-8)");
+  expect_refused_generator([&] { from_generator(target, one_sample); }, R"("y\xff" of an array is not UTF-8)");
+  EXPECT_EQ(calls, 0);
+  EXPECT_FALSE(std::filesystem::exists(input.file));
+  EXPECT_EQ(from_generator(in_memory, one_sample).size(), 1);
+}
+
 TEST(Generator, WithOtherSamplesIsAnotherDataSet) {
   std::int64_t calls = 0;
   std::int64_t other_calls = 0;

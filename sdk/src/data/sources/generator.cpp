@@ -30,6 +30,17 @@ Error refused_generator(const std::string& reason) {
   return Error(ErrorCode::invalid_argument, fmt::format("from_generator(): {}", reason));
 }
 
+// Both limits hold in a file, too. So only a larger one helps, and where it exceeds memory, a file as well.
+Error above_limit(const GeneratorOptions& options, std::int64_t samples, std::int64_t row_bytes) {
+  const bool is_in_memory = options.file.empty() && options.spill_folder.empty();
+  const std::string limit = samples >= options.max_samples ? fmt::format("max_samples ({})", options.max_samples)
+                                                           : fmt::format("max_bytes ({})", options.max_bytes);
+  return refused_generator(
+      fmt::format("gave more than {} samples of {} bytes, which {} does not allow; end the generator earlier, or raise "
+                  "the limit{}",
+                  samples, row_bytes, limit, is_in_memory ? " and, if memory is too small, give a spill_folder" : ""));
+}
+
 // Rows of all samples, one after another, in memory or in a file.
 class GeneratedRows {
  public:
@@ -154,10 +165,7 @@ GeneratedRows rows_of_generator(const GeneratorOptions& options, const SampleLay
     check_integers(layouts, sample, rows.size());
     // Written without a product that could overflow: the rows so far are within the limit.
     if (rows.size() >= options.max_samples || row_bytes > options.max_bytes - rows.size() * row_bytes) {
-      throw refused_generator(
-          fmt::format("gave more than {} samples of {} bytes, which max_samples ({}) or max_bytes "
-                      "({}) does not allow; raise it, or give a spill_folder",
-                      rows.size(), row_bytes, options.max_samples, options.max_bytes));
+      throw above_limit(options, rows.size(), row_bytes);
     }
     rows.add(row);
     std::ranges::fill(row, 0.0F);

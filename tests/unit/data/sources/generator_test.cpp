@@ -16,6 +16,7 @@ namespace holdfast {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 GeneratorOptions pairs_options() {
@@ -152,6 +153,29 @@ TEST(Generator, WithOtherSamplesIsAnotherDataSet) {
 
   EXPECT_NE(from_generator(pairs_options(), pairs(4, calls)).description(),
             from_generator(pairs_options(), pairs(4, other_calls, 0.25F)).description());
+}
+
+// A spill_folder was the advice even where one was given, and it does not raise a limit.
+TEST(Generator, SaysWhichLimitToRaise) {
+  TemporaryFolder folder;
+  std::int64_t calls = 0;
+  GeneratorOptions few = pairs_options();
+  few.max_samples = 3;
+  GeneratorOptions small = pairs_options();
+  small.max_bytes = 50;
+  small.spill_folder = folder / "";
+  GeneratorOptions in_file = small;
+  in_file.spill_folder = "";
+  in_file.file = folder / "samples";
+
+  EXPECT_THAT(sentence_thrown_by([&] { from_generator(few, pairs(4, calls)); }),
+              EndsWith("which max_samples (3) does not allow; end the generator earlier, or raise the limit and, if "
+                       "memory is too small, give a spill_folder"));
+  for (const GeneratorOptions& options : {small, in_file}) {
+    calls = 0;
+    EXPECT_THAT(sentence_thrown_by([&] { from_generator(options, pairs(4, calls)); }),
+                EndsWith("which max_bytes (50) does not allow; end the generator earlier, or raise the limit"));
+  }
 }
 
 TEST(Generator, IsRefusedAboveItsLimitsAndWithoutSamples) {

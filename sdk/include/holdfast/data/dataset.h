@@ -269,7 +269,7 @@ class Dataset {
   Dataset filter(const FilterFunction& function, FilterOptions options) const;
 
   // Leaves out the samples that cannot be loaded: a picture that is cut off, or one for which a map() throws. Put it
-  // after the stages that may fail and before shuffle():
+  // after the stages that may fail and before shuffle(), mixup() and cutmix():
   //
   //   read_pictures("flowers", {.height = 64, .width = 64}).skip_bad({.at_most = 20, .index = "flowers.bad.json"})
   //
@@ -279,10 +279,10 @@ class Dataset {
   // epochs and ranks, and takes 4 bytes for each sample that stays. The description has a digest of it. fit() and
   // evaluate() write the number and the first reasons to the log, the journal and results.json.
   //
-  // Throws Error{invalid_argument} without at_most, if more samples are bad, if none is left, and after shuffle() or
-  // bucketed(); Error{incompatible} for an index of other data, and Error{invalid_file} for one that is damaged, which
-  // is left as it is: remove it. An index is not looked at again when the content of files changes and the
-  // description() of the data does not.
+  // Throws Error{invalid_argument} without at_most, if more samples are bad, if none is left, and after shuffle(),
+  // bucketed(), mixup() or cutmix(); Error{incompatible} for an index of other data, and Error{invalid_file} for one
+  // that is damaged, which is left as it is: remove it. An index is not looked at again when the content of files
+  // changes and the description() of the data does not.
   Dataset skip_bad(const SkipBadOptions& options) const;
   // What all skip_bad() stages of this data set left out, in their order, and CsvOptions::skip_ragged.
   SkippedSamples skipped_samples() const;

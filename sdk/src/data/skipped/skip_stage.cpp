@@ -36,6 +36,12 @@ std::vector<std::uint32_t> positions_without(const std::vector<std::uint32_t>& b
   return kept;
 }
 
+// A stage before that loads a partner for each sample, for messages. Null if there is none.
+const char* stage_with_partners(const Stage& before) {
+  if (has_stage(before, StageKind::mixup)) return "mixup()";
+  return has_stage(before, StageKind::cutmix) ? "cutmix()" : nullptr;
+}
+
 void check_options_of_skip(const Stage& before, const SkipBadOptions& options) {
   if (options.at_most < 1 || options.threads < 1) {
     throw Error(ErrorCode::invalid_argument,
@@ -48,6 +54,13 @@ void check_options_of_skip(const Stage& before, const SkipBadOptions& options) {
                 fmt::format("skip_bad() stands after {}, which brings other samples to the positions that are left out "
                             "in each epoch; put it before",
                             mixing));
+  }
+  // Only partners of epoch 0 would be found, and training would end where another epoch draws a bad one.
+  if (const char* pairing = stage_with_partners(before)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("skip_bad() stands after {}, which draws other partners in each epoch, bad samples among "
+                            "them; put it before",
+                            pairing));
   }
   if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(

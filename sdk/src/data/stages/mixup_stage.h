@@ -19,7 +19,6 @@ class MixingStage : public ChainedStage {
     return positions.is_empty() ? positions : PositionSet::below(size());
   }
   bool is_same_in_all_epochs() const override { return false; }
-  StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  protected:
@@ -53,6 +52,7 @@ class MixupStage final : public MixingStage {
  public:
   // Throws Error{invalid_argument} as Dataset::mixup() does.
   MixupStage(std::shared_ptr<const Stage> before, float alpha);
+  StageKind kind() const override { return StageKind::mixup; }
 
  private:
   float mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const override;
@@ -63,6 +63,7 @@ class CutmixStage final : public MixingStage {
  public:
   // Throws Error{invalid_argument} as Dataset::cutmix() does.
   CutmixStage(std::shared_ptr<const Stage> before, float alpha);
+  StageKind kind() const override { return StageKind::cutmix; }
 
  private:
   float mix_inputs(PairDraws draws, std::span<float> own, std::span<float> other) const override;

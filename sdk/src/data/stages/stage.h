@@ -30,6 +30,8 @@ enum class StageKind {
   source,
   map,
   feature_map,
+  mixup,
+  cutmix,
   shuffle,
   bucketed,
   padded,

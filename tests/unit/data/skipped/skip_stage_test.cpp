@@ -128,6 +128,29 @@ TEST_F(SkipBad, RefusesWrongOptionsAndPlaces) {
   EXPECT_THAT(sentence_thrown_by([] { PartlyBad(2, {0, 1}).data.skip_bad({.at_most = 5}); }), HasSubstr("2 of 2"));
 }
 
+// Partners are drawn anew in each epoch: a sample that was found bad came back as the partner of a good one.
+TEST_F(SkipBad, IsRefusedAfterStagesThatDrawPartners) {
+  const std::int64_t samples = 6;
+  const Dataset pictures =
+      from_source({.size = samples, .inputs = {{"x", {2, 2, 1}}}, .targets = {{"y", {2}}}, .content = "pictures"},
+                  [](std::int64_t sample, const SampleArrays&) {
+                    if (sample == 4) throw Error(ErrorCode::invalid_file, "it is cut off");
+                  });
+  const auto refusal_of = [](const Dataset& data) {
+    return sentence_thrown_by([&] { data.skip_bad({.at_most = 5}); });
+  };
+
+  EXPECT_THAT(refusal_of(pictures.mixup()), HasSubstr("after mixup(), which draws other partners in each epoch"));
+  EXPECT_THAT(refusal_of(pictures.cutmix().take(4)), HasSubstr("after cutmix(), which draws other partners"));
+  EXPECT_THAT(refusal_of(Dataset::concatenate({pictures, pictures.mixup()})), HasSubstr("after mixup()"));
+  const Dataset data = pictures.skip_bad({.at_most = 1}).mixup();
+  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
+    for (std::int64_t position = 0; position < data.size(); ++position) {
+      EXPECT_NO_THROW(loaded(data, 0, epoch, position));
+    }
+  }
+}
+
 TEST_F(SkipBad, FindsTheSameOnAnyNumberOfThreads) {
   Random random(3, Purpose::user, 0, 0);
   for (int trial = 0; trial < 20; ++trial) {

@@ -330,8 +330,8 @@ class Dataset {
   //
   //   Dataset::concatenate({photos, drawings}).shuffle().batch(32)
   //
-  // Throw Error{invalid_argument} without data sets, and for samples of other arrays; zip() for other sizes, two arrays
-  // of one name, and sample weights in others than the last data set.
+  // Throw Error{invalid_argument} without data sets, and for samples of other arrays or weights; zip() for other sizes,
+  // two arrays of one name, and sample weights in others than the last data set.
   static Dataset concatenate(const std::vector<Dataset>& parts);
   // The samples of all in turn: the first of each, then the second of each.
   static Dataset interleave(const std::vector<Dataset>& parts);

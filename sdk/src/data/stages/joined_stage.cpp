@@ -24,7 +24,11 @@ std::string text_of_layouts(const SampleLayouts& layouts) {
     for (const ArraySpec& array : layout.arrays()) arrays.push_back(array.to_string());
     return fmt::format("{}", fmt::join(arrays, ", "));
   };
-  return fmt::format("inputs {} and targets {}", texts(layouts.inputs), texts(layouts.targets));
+  // Weights are the last target, and those of other kinds may have one name and one shape.
+  return fmt::format("inputs {} and targets {}{}", texts(layouts.inputs), texts(layouts.targets),
+                     layouts.has_weights_of_targets ? " (weights of each target)"
+                     : layouts.has_weights          ? " (weights of samples)"
+                                                    : "");
 }
 
 const Stage& first_part(const char* function, const std::vector<std::shared_ptr<const Stage>>& parts) {
@@ -44,9 +48,9 @@ const SampleLayouts& layouts_of_all(const char* function, const std::vector<std:
   const SampleLayouts& first = first_part(function, parts).layouts();
   for (const auto& part : parts) {
     const SampleLayouts& other = part->layouts();
-    if (other.inputs == first.inputs && other.targets == first.targets && other.has_weights == first.has_weights) {
-      continue;
-    }
+    const bool has_same_weights =
+        other.has_weights == first.has_weights && other.has_weights_of_targets == first.has_weights_of_targets;
+    if (other.inputs == first.inputs && other.targets == first.targets && has_same_weights) continue;
     throw refused_join(function,
                        fmt::format("samples of all data sets need the same arrays, but one has {}, and another "
                                    "one {}; map() makes other inputs",

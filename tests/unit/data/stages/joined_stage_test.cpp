@@ -127,5 +127,27 @@ TEST(JoinedStages, RefuseWhatDoesNotFit) {
                       "a stage that joins or weighs samples");
 }
 
+// Both have an array of two weights for a sample. Those of targets passed for those of positions, by which padded()
+// would have ordered them.
+TEST(JoinedStages, RefuseWeightsOfOtherKinds) {
+  const std::vector<NamedTensor> inputs = {{"x", Tensor({2})}};
+  const std::vector<NamedTensor> targets = {{"a", Tensor({2, 2})}, {"b", Tensor({2, 2})}};
+  const Dataset of_positions = from_tensors(inputs, targets, Tensor({2, 2}));
+  const Dataset of_targets =
+      from_tensors(inputs, targets, std::vector<NamedTensor>{{"a", Tensor({2})}, {"b", Tensor({2})}});
+  const Dataset target_of_that_name = from_tensors(inputs, {targets[0], targets[1], {"sample_weight", Tensor({2, 2})}});
+
+  EXPECT_EQ(of_positions.target_layout(), of_targets.target_layout());
+  EXPECT_EQ(of_positions.target_layout(), target_of_that_name.target_layout());
+  expect_refused_join([&] { Dataset::concatenate({of_positions, of_targets}); }, "f32 [2] (weights of each target)");
+  expect_refused_join([&] { Dataset::interleave({of_targets, of_positions}); }, "f32 [2] (weights of samples)");
+  expect_refused_join(
+      [&] {
+        Dataset::concatenate({target_of_that_name, of_positions});
+      },
+      "f32 [2] (weights of samples)");
+  EXPECT_EQ(Dataset::concatenate({of_targets, of_targets}).size(), 4);
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -117,7 +117,9 @@ std::vector<const Stage*> JoinedStage::parents() const {
 }
 
 std::uint64_t JoinedStage::seed_of_part(std::uint64_t seed, std::size_t part) {
-  // The odd constant of Weyl sequences, 2^64 divided by the golden ratio: no two parts get one seed.
+  // The odd constant of Weyl sequences, 2^64 divided by the golden ratio: no two parts of one stage get one seed.
+  // Places of nested stages add up, so part 1 of part 0 has the seed of part 0 of part 1. Another rule would change the
+  // bits of runs that exist.
   return seed + part * 0x9E3779B97F4A7C15U;
 }
 

@@ -24,7 +24,8 @@ class JoinedStage : public Stage {
 
   const Stage& part(std::size_t index) const { return *parts_[index]; }
   std::size_t parts() const { return parts_.size(); }
-  // Two parts may have stages of one number, whose draws would be the same. So each part has a seed of its own.
+  // Two parts may have stages of one number, whose draws would be the same. So each part of this stage has a seed of
+  // its own. Parts of parts share one where the sum of their places is the same.
   static std::uint64_t seed_of_part(std::uint64_t seed, std::size_t part);
   // The origin of a sample of a part, if that has a name for it. A number alone would not say of which part it is.
   std::optional<SampleOrigin> named_origin(std::size_t part, std::uint64_t seed, std::int64_t epoch,

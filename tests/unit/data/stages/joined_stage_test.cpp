@@ -77,6 +77,19 @@ TEST(JoinedStages, DrawBySeedsOfTheirOwn) {
   EXPECT_NE(loaded(data, 3, 0, 50), loaded(data, 3, 1, 50));
 }
 
+// As the header says. Another rule would change the bits of runs that exist.
+TEST(JoinedStages, OfJoinedOnesDrawAlikeWherePlacesHaveOneSum) {
+  const Dataset noisy = numbers(10).map(add_noise, "noise");
+  const Dataset pair = Dataset::concatenate({noisy, noisy});
+  const Dataset nested = Dataset::concatenate({pair, pair});
+  const Dataset flat = Dataset::concatenate({noisy, noisy, noisy, noisy});
+
+  EXPECT_EQ(loaded(nested, 3, 0, 10), loaded(nested, 3, 0, 20));
+  EXPECT_EQ(loaded(nested, 3, 0, 10), loaded(flat, 3, 0, 10));
+  EXPECT_NE(loaded(nested, 3, 0, 0), loaded(nested, 3, 0, 30));
+  EXPECT_NE(loaded(flat, 3, 0, 10), loaded(flat, 3, 0, 20));
+}
+
 TEST(JoinedStages, AreDescribedByTheirParts) {
   const auto description = [](std::int64_t first, std::int64_t second) {
     return Dataset::concatenate({numbers(first), numbers(second).shuffle()}).description();

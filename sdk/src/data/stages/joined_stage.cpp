@@ -73,14 +73,15 @@ SampleLayouts layouts_side_by_side(const std::vector<std::shared_ptr<const Stage
   const std::int64_t size = first_part("zip", parts).size();
   std::vector<ArraySpec> inputs;
   std::vector<ArraySpec> targets;
-  for (const auto& part : parts) {
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    const auto& part = parts[index];
     if (part->size() != size) {
       throw refused_join(
           "zip", fmt::format("the data sets have {} and {} samples; take() as many of each", size, part->size()));
     }
-    // Weights are the last target by definition. Those of an earlier part would stand
-    // in the middle, as an ordinary target.
-    if (part->layouts().has_weights && part != parts.back()) {
+    // Weights are the last target by definition. Those of an earlier part would stand in the middle, as an ordinary
+    // target. Asked by place, since one data set may be given twice.
+    if (part->layouts().has_weights && index + 1 < parts.size()) {
       throw refused_join("zip", "only the last data set may have sample weights; put it last");
     }
     const auto append = [](std::vector<ArraySpec>& all, const RowLayout& layout) {

@@ -135,6 +135,7 @@ TEST(JoinedStages, RefuseWhatDoesNotFit) {
   expect_refused_join([] { Dataset::zip({numbers(2), numbers(3)}); }, "zip(): the data sets have 2 and 3 samples");
   const Dataset weighted = from_tensors({{"x", Tensor({2})}}, {{"y", Tensor({2})}}, Tensor({2}));
   expect_refused_join([&] { Dataset::zip({weighted, numbers(2)}); }, "only the last data set may have sample weights");
+  expect_refused_join([&] { Dataset::zip({weighted, weighted}); }, "only the last data set may have sample weights");
   expect_refused_join([] { Dataset::zip({numbers(2).batch(1), numbers(2)}); }, "zip() stands after batch()");
   expect_refused_join([] { Dataset::concatenate({numbers(2)}).keep_on_device(); },
                       "a stage that joins or weighs samples");

@@ -85,8 +85,8 @@ struct TextEncoderOptions {
 class TextEncoder {
  public:
   // The vocabulary of characters is that of `training`, in the order of their code points. Bytes have 256 ids, their
-  // values, whatever the text holds. Throws Error{unsupported} for more than 2^24 ids, which targets of f32 cannot
-  // count.
+  // values, whatever the text holds. Throws Error{invalid_argument} for a text of characters that is empty, and
+  // Error{unsupported} for more than 2^24 ids, which targets of f32 cannot count.
   static TextEncoder fit(const Text& training, const TextEncoderOptions& options = {});
 
   TextUnit unit() const;  // that of the text for training

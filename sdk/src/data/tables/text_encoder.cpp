@@ -92,6 +92,12 @@ TextEncoder TextEncoder::fit(const Text& training, const TextEncoderOptions& opt
   auto vocabulary = std::make_shared<Vocabulary>();
   vocabulary->unit = training.unit();
   if (training.unit() == TextUnit::bytes) return TextEncoder(std::move(vocabulary));
+  // Its file could not be read back: from_text() takes an empty vocabulary for damage.
+  if (training.size() == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "a text encoder cannot be fitted to an empty text, which has no character to number; give it the text "
+                "for training");
+  }
   vocabulary->has_other = options.unknown == UnknownCategory::other;
   // The order of the bytes of UTF-8 is that of code points.
   std::set<std::string_view> found;

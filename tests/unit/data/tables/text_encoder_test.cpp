@@ -55,6 +55,15 @@ TEST(TextEncoder, NamesACharacterThatTrainingDidNotHave) {
   EXPECT_EQ(lenient.decode(std::vector<std::int32_t>{1, 0, 3}), "a\xEF\xBF\xBD\x63");
 }
 
+// It was saved, and load() refused the file.
+TEST(TextEncoder, IsNotFittedToAnEmptyText) {
+  for (const UnknownCategory unknown : {UnknownCategory::refuse, UnknownCategory::other}) {
+    expect_refused_text(ErrorCode::invalid_argument, {"empty text", "give it the text for training"},
+                        [&] { TextEncoder::fit(Text(""), {.unknown = unknown}); });
+  }
+  EXPECT_EQ(TextEncoder::fit(Text("", TextUnit::bytes)).ids(), 256);
+}
+
 TEST(TextEncoder, TakesBytesOfAnyContent) {
   const Text text(std::string("\xFF\0a", 3), TextUnit::bytes);
   const TextEncoder encoder = TextEncoder::fit(text);

@@ -37,7 +37,8 @@ struct AttentionOptions {
   float dropout = 0;                      // the share of shares that training sets to zero
   bool use_causal_mask = false;           // query i takes keys 0 to i
   bool takes_padding_mask = false;        // whether a mask [keys], 0 where a key is masked, is the last input
-  bool return_attention_scores = false;   // whether the shares are a second output, [queries, keys]
+  // Whether the shares are a second output, [queries, keys]: in training those after dropout.
+  bool return_attention_scores = false;
   std::string name = {};
 };
 
@@ -59,11 +60,12 @@ class Attention final : public LayerOf<Attention> {
 
 // The options of AdditiveAttention, as those of Attention.
 struct AdditiveAttentionOptions {
-  bool use_scale = true;                 // whether each element has a trained factor
-  float dropout = 0;                     // the share of shares that training sets to zero
-  bool use_causal_mask = false;          // query i takes keys 0 to i
-  bool takes_padding_mask = false;       // whether a mask [keys], 0 where a key is masked, is the last input
-  bool return_attention_scores = false;  // whether the shares are a second output, [queries, keys]
+  bool use_scale = true;            // whether each element has a trained factor
+  float dropout = 0;                // the share of shares that training sets to zero
+  bool use_causal_mask = false;     // query i takes keys 0 to i
+  bool takes_padding_mask = false;  // whether a mask [keys], 0 where a key is masked, is the last input
+  // Whether the shares are a second output, [queries, keys]: in training those after dropout.
+  bool return_attention_scores = false;
   std::string name = {};
 };
 

@@ -59,7 +59,7 @@ struct MultiHeadAttentionOptions {
   // query i and of key i is i. The name in it is not used, and the width of a head must be even. Buffers:
   // rotary/cosine and rotary/sine, [steps, width / 2]. Keras's layers have no such option.
   std::optional<RotaryEmbeddingOptions> rotary = {};
-  // Whether the shares are a second output, [heads, queries, keys].
+  // Whether the shares are a second output, [heads, queries, keys]: in training those before dropout.
   bool return_attention_scores = false;
   // Where the weights of all projections begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();

@@ -44,9 +44,9 @@ std::vector<Value> attended(LayerBuilder& builder, const AttentionInputs& given,
   const Value shares = attention_shares(reshape(scores, heads), given.mask, {.is_causal = options.use_causal_mask});
   const Value flat = reshape(dropped_shares(builder, shares, options.dropout), Extents{heads[1], heads[2]});
   const Value output = einsum("qk,kd->qd", flat, given.value);
-  if (!options.return_attention_scores) return {output};
-  // The shares before their dropout, as those of MultiHeadAttention.
-  return {output, reshape(shares, Extents{heads[1], heads[2]})};
+  // The shares after their dropout, as Keras returns them. Its MultiHeadAttention returns those before, and so does
+  // ours.
+  return options.return_attention_scores ? std::vector<Value>{output, flat} : std::vector<Value>{output};
 }
 
 // Keras has the mask as an argument of a call. A file of Holdfast has no arguments of calls, so an option stands for

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "holdfast/nn/model.h"
+#include "nn/program/model_program.h"
+#include "unit/nn/support/reference_check.h"
 #include "unit/nn/support/refusal.h"
 
 namespace holdfast {
@@ -23,6 +27,30 @@ TEST(Attention, TakesTheValuesOfTheKeysThatFit) {
   EXPECT_THAT(outputs[0].values(), testing::ElementsAre(1, 2));
   EXPECT_EQ(outputs[1].values()[0], 1);
   EXPECT_LT(outputs[1].values()[1], 1e-40);
+}
+
+// As in Keras. They were those before dropout, so a loss of the scores had another gradient.
+TEST(Attention, GivesTheScoresAfterDropoutInTraining) {
+  const Value x = input({8, 4});
+  const std::vector<Value> inputs = {x};
+  const std::vector<float> numbers = reference::random_values(32, 1);
+  for (const Value& scores :
+       {Attention{{.dropout = 0.5F, .return_attention_scores = true}}.call(inputs)[1],
+        AdditiveAttention{{.use_scale = false, .dropout = 0.5F, .return_attention_scores = true}}.call(inputs)[1]}) {
+    ModelProgram program(Model(x, scores), 1);
+    const auto applied = program.forward_inference(numbers, 1, {}, {});
+    const std::vector<float> whole(applied.begin(), applied.end());
+    const auto dropped = program.forward_training(numbers, 1, {}, {.seed = 3});
+
+    ASSERT_EQ(dropped.size(), 64U);
+    for (std::size_t i = 0; i < dropped.size(); ++i) {
+      // The rest is scaled by 1 / (1 - rate), which is 2.
+      EXPECT_TRUE(dropped[i] == 0 || dropped[i] == 2 * whole[i]) << i;
+    }
+    // With 64 draws of one half, all are equal in two of 2^64 cases.
+    EXPECT_GT(std::ranges::count(dropped, 0.0F), 0);
+    EXPECT_LT(std::ranges::count(dropped, 0.0F), 64);
+  }
 }
 
 TEST(Attention, GoesThroughAFile) {

@@ -9,13 +9,13 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "free_port.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "run_folder.h"
 
 namespace holdfast::resilience {
 namespace {
@@ -29,7 +29,7 @@ std::string make_secret_file() {
   if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
     throw system_error(errno, "cannot draw a secret");
   }
-  std::string path = (std::filesystem::temp_directory_path() / "holdfast-secret-XXXXXX").string();
+  std::string path = folder_for_temporary_files() + "/holdfast-secret-XXXXXX";
   const FileDescriptor file(::mkstemp(path.data()));
   if (!file.is_open() || ::write(file.value(), secret.data(), secret.size()) != static_cast<ssize_t>(secret.size())) {
     throw system_error(errno, fmt::format("cannot make a file with a secret like {}", path));

@@ -30,7 +30,7 @@ bool replace_all(std::string& text, const std::string& from, const std::string& 
 
 // mkdtemp() creates the folder itself, so two tests at once never share one.
 std::string make_temporary_folder() {
-  std::string pattern = (fs::temp_directory_path() / "holdfast-resilience-XXXXXX").string();
+  std::string pattern = folder_for_temporary_files() + "/holdfast-resilience-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) {
     throw system_error(errno, fmt::format("cannot make a temporary folder like {}", pattern));
   }
@@ -38,6 +38,14 @@ std::string make_temporary_folder() {
 }
 
 }  // namespace
+
+std::string folder_for_temporary_files() {
+  std::error_code failure;
+  const fs::path folder = fs::temp_directory_path(failure);
+  if (!failure) return folder.string();
+  throw system_error(failure.value(),
+                     "cannot use the folder for temporary files; let the variable TMPDIR name a folder that exists");
+}
 
 RunFolder::RunFolder(const std::string& wanted) {
   if (wanted.empty()) {
@@ -47,13 +55,15 @@ RunFolder::RunFolder(const std::string& wanted) {
     return;
   }
   // A folder that was named is kept after the run, for somebody who wants to look at it.
-  if (fs::exists(wanted)) {
+  std::error_code failure;
+  const bool exists = fs::exists(wanted, failure);
+  if (failure) throw system_error(failure.value(), fmt::format("cannot look for the run directory {}", wanted));
+  if (exists) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("the run directory {} exists, so a run there would be resumed; name one that does not exist",
                     wanted));
   }
-  std::error_code failure;
   fs::create_directories(wanted, failure);
   if (failure) throw system_error(failure.value(), fmt::format("cannot make the run directory {}", wanted));
   run_directory_ = wanted;

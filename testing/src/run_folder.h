@@ -9,10 +9,14 @@
 
 namespace holdfast::resilience {
 
+// Where temporary files belong: what TMPDIR names, or /tmp. Throws the Error of system_error() when that is not a
+// folder.
+std::string folder_for_temporary_files();
+
 class RunFolder {
  public:
   // Empty: a temporary folder, which is deleted with its contents. Throws Error{invalid_argument} when `wanted` exists,
-  // and Error{input_output} when no folder can be made.
+  // and the Error of system_error() when no folder can be made.
   explicit RunFolder(const std::string& wanted);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

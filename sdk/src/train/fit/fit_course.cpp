@@ -173,7 +173,7 @@ bool FitCourse::advance() {
     fail(failure.what());
     throw;
   } catch (...) {
-    fail("something was thrown that is not a std::exception");
+    fail(kOtherThanException);
     throw;
   }
 }

@@ -28,6 +28,9 @@ namespace holdfast {
 
 class ModelTrainable;
 
+// The sentence of a call that ended by what has none.
+inline constexpr const char* kOtherThanException = "something was thrown that is not a std::exception";
+
 class Trainer::Session {
  public:
   // `owned` may be empty if the application owns the Trainable. The process becomes part of a generation with the first
@@ -96,6 +99,9 @@ class Trainer::Session {
       return function();
     } catch (const std::exception& failure) {
       note_failure(call, failure.what());
+      throw;
+    } catch (...) {
+      note_failure(call, kOtherThanException);
       throw;
     }
   }

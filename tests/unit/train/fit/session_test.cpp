@@ -9,6 +9,7 @@
 #include "support/program.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
+#include "support/thrown.h"
 #include "unit/train/support/played_callbacks.h"
 #include "unit/train/support/small_training.h"
 
@@ -189,6 +190,24 @@ TEST(MoreEpochs, FewerAreRefused) {
 
   EXPECT_THAT(sentence, HasSubstr("epochs was 3 and is 2"));
   EXPECT_THAT(sentence, HasSubstr("HOLDFAST_START=fresh"));
+}
+
+// Only exceptions of the standard library were noted, so the program was told that the run went back.
+TEST(Session, NotesACallThatEndsByWhatIsNoStandardException) {
+  class ThrowsANumber final : public Callback {
+   public:
+    std::string name() const override { return "throws_a_number"; }
+    void on_test_begin(const TrainingContext&) override { throw 7; }
+  };
+  const TemporaryFolder folder;
+  train_on_threads({.run_directory = folder.path()}, [](Replica& replica) {
+    Trainer trainer(replica, small_model(), SGD(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    EXPECT_THROW(trainer.evaluate(small_data().batch(10), {.callbacks = {ThrowsANumber()}}), int);
+
+    EXPECT_THAT(sentence_thrown_by([&] { trainer.evaluate(small_data().batch(10)); }),
+                HasSubstr("call 1 ended with an error that the program caught: something was thrown that is not a "
+                          "std::exception."));
+  });
 }
 
 }  // namespace holdfast

@@ -185,6 +185,17 @@ TEST(PictureColors, RoundForBytesWhatTheyComputeForFloats) {
   }
 }
 
+// Its cast to a byte was undefined, so its bin could lie anywhere.
+TEST(PictureTones, TakeAPixelThatIsNoNumberForBlack) {
+  std::vector<float> pixels = reference_colors();
+  pixels[4] = 0;
+  std::vector<float> with_nan = pixels;
+  with_nan[4] = std::nanf("");
+
+  EXPECT_EQ(changed(random_posterization(3, 3, 255), with_nan), changed(random_posterization(3, 3, 255), pixels));
+  EXPECT_EQ(changed(equalization(255), with_nan), changed(equalization(255), pixels));
+}
+
 TEST(PictureColors, LeaveAPlainChannelAsItIs) {
   const std::vector<float> plain(60, 0.25F);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "data/pictures/picture_arrays.h"
 #include "data/pictures/pixel_change.h"
@@ -40,10 +41,16 @@ struct HueSaturationValue {
   float value = 0;
 };
 
+// Next to a channel below 0, a saturation would be infinite or NaN. A NaN counts as 0, and infinity as the largest
+// number. Channels from 0 on keep their bits.
+float within_colors(float channel) {
+  return channel >= 0 ? std::min(channel, std::numeric_limits<float>::max()) : 0.0F;
+}
+
 HueSaturationValue hsv_of(const float* pixel) {
-  const float red = pixel[0];
-  const float green = pixel[1];
-  const float blue = pixel[2];
+  const float red = within_colors(pixel[0]);
+  const float green = within_colors(pixel[1]);
+  const float blue = within_colors(pixel[2]);
   const float value = std::max({red, green, blue});
   const float range = value - std::min({red, green, blue});
   // Gray has no hue. Without this, the next line would divide by 0.
@@ -110,7 +117,10 @@ void jitter(const ColorJitterOptions& options, const Pixels& pixels, Random& ran
     clamp_pixels(pixels);
   }
   if (is_set(options.saturation)) scale_saturation(pixels, drawn_from(options.saturation, random));
-  if (is_set(options.hue)) move_hue(pixels, drawn_from(options.hue, random));
+  if (is_set(options.hue)) {
+    move_hue(pixels, drawn_from(options.hue, random));
+    clamp_pixels(pixels);
+  }
 }
 
 }  // namespace

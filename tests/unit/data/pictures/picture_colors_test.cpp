@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -146,6 +147,36 @@ TEST(PictureColors, StayPicturesForAnyDraw) {
       }
     }
   }
+}
+
+// Next to a channel below 0, the saturation of black was infinite, and the pixel became NaN.
+TEST(PictureColors, MakeNumbersOfPixelsOutOfRange) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float largest = std::numeric_limits<float>::max();
+  for (const std::vector<float>& pixel : std::vector<std::vector<float>>{{0, -0.5F, -0.25F},
+                                                                         {1e-38F, -3, 0},
+                                                                         {-1, -2, -3},
+                                                                         {largest, -largest, 0},
+                                                                         {std::nanf(""), 0.5F, 0.25F},
+                                                                         {infinity, -infinity, 0.5F}}) {
+    SCOPED_TRACE(testing::PrintToString(pixel));
+    std::vector<float> pixels(60, 0.25F);
+    std::ranges::copy(pixel, pixels.begin());
+
+    EXPECT_THAT(changed(random_hue({0.3F, 0.3F}), pixels), Each(testing::AllOf(testing::Ge(0.0F), testing::Le(1.0F))));
+    EXPECT_THAT(changed(random_saturation({0.7F, 0.7F}), pixels), Each(testing::Ge(0.0F)));
+    EXPECT_THAT(changed(random_color_jitter({.saturation = {0.7F, 0.7F}, .hue = {0.3F, 0.3F}}), pixels),
+                Each(testing::AllOf(testing::Ge(0.0F), testing::Le(1.0F))));
+  }
+}
+
+TEST(PictureColors, JitterOfTheHueHasTheBitsOfThatChange) {
+  std::vector<float> bright = reference_colors();
+  bright[7] = 300;
+  const PictureChange jitter = random_color_jitter({.hue = {0.2F, 0.2F}, .max_value = 255});
+
+  EXPECT_EQ(changed(jitter), changed(random_hue({0.2F, 0.2F}, 255)));
+  EXPECT_EQ(changed(jitter, bright), changed(random_hue({0.2F, 0.2F}, 255), bright));
 }
 
 TEST(PictureColors, DrawForEachSampleAndEpoch) {

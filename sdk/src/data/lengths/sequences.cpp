@@ -16,6 +16,7 @@
 #include "core/tensor_rows.h"
 #include "data/lengths/sample_length.h"
 #include "data/sources/sample_weights.h"
+#include "data/stages/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 

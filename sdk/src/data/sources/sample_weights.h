@@ -4,8 +4,6 @@
 
 namespace holdfast {
 
-inline constexpr const char* kSampleWeightName = "sample_weight";
-
 // Throws Error{invalid_argument} unless these can be weights of samples: f32, finite, from 0 on, at
 // least one for a sample.
 void check_sample_weights(const Tensor& weights);

@@ -94,7 +94,7 @@ SampleLayouts weighted_layouts(const SampleLayouts& before) {
   if (before.has_weights) return before;
   std::vector<ArraySpec> targets(before.targets.arrays().begin(), before.targets.arrays().end());
   // One weight for the whole sample, at the end of the row: so the row of the stage before is the begin of the new one.
-  targets.push_back({.name = "sample_weight", .shape = {}});
+  targets.push_back({.name = kSampleWeightName, .shape = {}});
   return {.inputs = before.inputs, .targets = RowLayout(std::move(targets)), .has_weights = true};
 }
 

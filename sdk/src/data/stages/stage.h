@@ -49,6 +49,9 @@ enum class StageKind {
   padded_batches,
 };
 
+// The name of the array of weights, which files and descriptions hold.
+inline constexpr const char* kSampleWeightName = "sample_weight";
+
 // What samples consist of.
 struct SampleLayouts {
   RowLayout inputs;

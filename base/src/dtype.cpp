@@ -5,6 +5,7 @@
 #include <array>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -51,7 +52,7 @@ DType dtype_from_name(std::string_view name) {
     if (candidate.name == name) return candidate.dtype;
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("there is no element type \"{}\"; use one such as f32, bf16 or i64", name));
+              fmt::format("there is no element type {}; use one such as f32, bf16 or i64", quoted_text(name, 100)));
 }
 
 }  // namespace holdfast

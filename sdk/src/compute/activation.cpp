@@ -4,6 +4,7 @@
 #include <string>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 
@@ -33,7 +34,8 @@ Activation activation_from_name(std::string_view text) {
     if (name(activation) == text) return activation;
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("\"{}\" is not an activation; choose linear, relu, tanh, sigmoid, softmax or gelu", text));
+              fmt::format("{} is not an activation; choose linear, relu, tanh, sigmoid, softmax or gelu",
+                          quoted_text(text, 100)));
 }
 
 }  // namespace holdfast

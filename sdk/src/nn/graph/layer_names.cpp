@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 
@@ -51,8 +52,8 @@ void check_layer_name(std::string_view name) {
   if (is_layer_name(name)) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("a name of a layer, a model or an output has at most 100 letters, digits and characters of "
-                          "\"_-.\" and does not begin with a dot, unlike \"{}\"",
-                          name.substr(0, kMaximumLength)));
+                          "\"_-.\" and does not begin with a dot, unlike {}",
+                          quoted_text(name, kMaximumLength)));
 }
 
 void check_layer_path(std::string_view path) {
@@ -76,9 +77,9 @@ void check_weight_name(std::string_view name) {
   }
   if (is_name) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("its weight is called \"{}\", which no savepoint can hold; a name has at most 100 letters, "
+              fmt::format("its weight is called {}, which no savepoint can hold; a name has at most 100 letters, "
                           "digits and characters of \"_-.\", and does not begin with a dot",
-                          name.substr(0, kMaximumLength)));
+                          quoted_text(name, kMaximumLength)));
 }
 
 void check_weight_paths(const std::vector<std::string>& names) {

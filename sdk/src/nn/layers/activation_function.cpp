@@ -12,6 +12,7 @@
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/functions.h"
 #include "nn/operations/elements.h"
 #include "nn/operations/operations.h"
@@ -210,7 +211,7 @@ const FunctionEntry* find_function(std::string_view name) {
     if (entry.name != "relu") names += fmt::format(", {}", entry.name);
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("\"{}\" is not an activation; choose one of {}", text.substr(0, 100), names));
+              fmt::format("{} is not an activation; choose one of {}", quoted_text(text, 100), names));
 }
 
 void check_numbers(std::string_view function, Numbers numbers, bool may_be_negative) {

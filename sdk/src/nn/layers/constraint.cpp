@@ -15,6 +15,7 @@
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -77,9 +78,9 @@ void for_each_member(const Shape& shape, const NormGroups& groups, const Use& us
 
 [[noreturn]] void refuse_name(std::string_view name) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("there is no constraint \"{}\"; write it as max_norm(2), non_neg(), unit_norm() or "
+              fmt::format("there is no constraint {}; write it as max_norm(2), non_neg(), unit_norm() or "
                           "min_max_norm(0,1,1), with axes as in unit_norm([0,1])",
-                          name.substr(0, 100)));
+                          quoted_text(name, 100)));
 }
 
 // Nothing for a list that holds something else.

@@ -12,6 +12,7 @@
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "nn/layers/initial_draws.h"
 
 namespace holdfast {
@@ -74,12 +75,12 @@ double scaled_variance(double scale, FanMode mode, std::int64_t fan_in_count, st
 // The name may come from a file, so the sentence shows only its beginning.
 [[noreturn]] void refuse_name(std::string_view name) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("no initializer is called \"{}\"; there are glorot_uniform, glorot_normal, he_uniform, "
+              fmt::format("no initializer is called {}; there are glorot_uniform, glorot_normal, he_uniform, "
                           "he_normal, lecun_uniform, lecun_normal, truncated_glorot_normal, truncated_he_normal, "
                           "variance_scaling(scale,mode,distribution), normal(deviation), truncated_normal(deviation), "
                           "uniform(minimum,maximum), orthogonal(gain), identity(gain), constant(value), "
                           "values(...), zeros and ones",
-                          name.substr(0, 100)));
+                          quoted_text(name, 100)));
 }
 
 template <std::size_t count>

@@ -13,6 +13,7 @@
 #include <typeinfo>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/activation_function.h"
 #include "holdfast/nn/activation_layer.h"
 #include "holdfast/nn/adaptive_pooling.h"
@@ -212,11 +213,10 @@ std::vector<std::string_view> own_layer_kinds() {
 std::shared_ptr<const Layer> make_layer(const std::string& kind, const std::string& name, ConfigReader& config) {
   // The kind comes from a file, so the sentence shows only its beginning.
   if (const LayerFromConfig from_config = find_layer(kind)) return from_config(name, config);
-  throw Error(
-      ErrorCode::invalid_file,
-      fmt::format("\"{}\" is not a kind of layer that this version knows; a layer of your own must be registered "
-                  "with register_layer() before a file is read",
-                  kind.substr(0, 100)));
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("{} is not a kind of layer that this version knows; a layer of your own must be registered "
+                          "with register_layer() before a file is read",
+                          quoted_text(kind, 100)));
 }
 
 }  // namespace holdfast

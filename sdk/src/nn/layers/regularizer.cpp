@@ -6,6 +6,7 @@
 
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 
@@ -71,9 +72,9 @@ Regularizer Regularizer::from_name(std::string_view name) {
     }
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("there is no regularizer \"{}\"; write it as l1(0.01), l2(0.01), l1_l2(0.01,0.01) or "
+              fmt::format("there is no regularizer {}; write it as l1(0.01), l2(0.01), l1_l2(0.01,0.01) or "
                           "orthogonal(0.01,rows)",
-                          name.substr(0, 100)));
+                          quoted_text(name, 100)));
 }
 
 }  // namespace holdfast

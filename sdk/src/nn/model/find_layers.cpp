@@ -6,6 +6,7 @@
 
 #include "core/name_pattern.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "nn/graph/layer_names.h"
 
 namespace holdfast {
@@ -13,7 +14,6 @@ namespace holdfast {
 void refuse_layer(const ModelDescription& model, std::string_view wanted) {
   // The name may come from outside, and a model may have a thousand layers. The sentence must stay short in both cases.
   constexpr std::size_t kMostListed = 10;
-  constexpr std::size_t kMostCharacters = 200;
   std::vector<std::string> names;
   for (const ModelLayer& layer : model.layers) names.push_back(layer.name);
   std::vector<std::string> close = close_names(wanted, names);
@@ -21,7 +21,7 @@ void refuse_layer(const ModelDescription& model, std::string_view wanted) {
   if (names.empty()) throw Error(ErrorCode::not_found, "the model has no layers, so none has an output to ask for");
   if (!is_close) close.assign(names.begin(), names.begin() + std::min(names.size(), kMostListed));
   throw Error(ErrorCode::not_found,
-              fmt::format("the model has no layer named \"{}\"; {} \"{}\"{}", wanted.substr(0, kMostCharacters),
+              fmt::format("the model has no layer named {}; {} \"{}\"{}", quoted_text(wanted),
                           is_close ? "names close to it are" : "its layers are", fmt::join(close, "\", \""),
                           is_close || names.size() <= kMostListed ? "" : ", and more, which summary() lists"));
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "nn/graph/config.h"
 #include "nn/graph/layer_names.h"
 #include "nn/layers/operation_layer.h"
@@ -296,7 +297,7 @@ Value Lowering::weight_of_call(const ModelCall& call, const std::string& weight)
   if (parameter || buffer) return parameter ? *parameter : *buffer;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("layer \"{}\" ({}) has no weight \"{}\"; {}", owner.name, owner.layer->kind(), weight.substr(0, 100),
+      fmt::format("layer \"{}\" ({}) has no weight {}; {}", owner.name, owner.layer->kind(), quoted_text(weight, 100),
                   names.empty() ? "it has no weights" : fmt::format("it has {}", fmt::join(names, ", "))));
 }
 

@@ -4,15 +4,19 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/utf8.h"
 #include "holdfast/nn/activation_layer.h"
+#include "holdfast/nn/attention.h"
 #include "holdfast/nn/average_pooling2d.h"
 #include "holdfast/nn/batch_normalization.h"
 #include "holdfast/nn/conv2d.h"
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/dropout.h"
+#include "holdfast/nn/einsum_dense.h"
 #include "holdfast/nn/flatten.h"
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/max_pooling2d.h"
+#include "holdfast/nn/recurrent_layers.h"
 #include "holdfast/nn/sequential.h"
 #include "unit/nn/support/refusal.h"
 
@@ -267,6 +271,38 @@ TEST(ModelGraph, RefusesExtentsWhoseProductOverflows) {
     EXPECT_EQ(code_of(json.dump()), ErrorCode::invalid_file);
     EXPECT_NE(refusal([&] { reshape(input({4}), extents); }), "");
   }
+}
+
+// Sentences showed texts of a file as they came, cut in the middle of a character: a terminal obeys what it is shown.
+TEST(ModelGraph, ShowsTextsEscapedAndInWholeCharacters) {
+  const Value x = input({5, 4}, {.name = "x"});
+  const Dense dense{2,
+                    {.activation = Activation::tanh,
+                     .kernel_regularizer = Regularizer::l2(0.5F),
+                     .kernel_constraint = Constraint::max_norm(2)}};
+  const Json graph = Json::parse(
+      Model({x}, {Attention{}(x, x), Bidirectional{LSTM{2}}(x), EinsumDense{"abc,cd->abd", {5, 3}}(x), dense(x)})
+          .graph());
+
+  const Json leaves = graph.flatten();
+  int texts = 0;
+  for (const auto& [path, value] : leaves.items()) {
+    // An input may have any name.
+    if (!value.is_string() || path == "/inputs/0/name") continue;
+    ++texts;
+    // The second byte of the last character is the 101st.
+    for (const std::string& text : {std::string("\x7f"), std::string(99, 'a') + "é and more"}) {
+      Json changed = graph;
+      changed[Json::json_pointer(path)] = text;
+
+      const std::string sentence = refusal([&] { Model::from_graph(changed.dump()); });
+
+      EXPECT_NE(sentence, "") << path;
+      EXPECT_TRUE(is_utf8(sentence)) << path;
+      EXPECT_EQ(sentence.find('\x7f'), std::string::npos) << path << ": " << sentence;
+    }
+  }
+  EXPECT_GE(texts, 25);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
@@ -96,7 +97,7 @@ std::shared_ptr<const Layer> Attention::from_config(const std::string& name, Con
   const std::string mode = config.text("score_mode");
   if (mode != "dot" && mode != kConcat) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("\"score_mode\" is \"dot\" or \"{}\", not \"{}\"", kConcat, mode.substr(0, 100)));
+                fmt::format("\"score_mode\" is \"dot\" or \"{}\", not {}", kConcat, quoted_text(mode, 100)));
   }
   AttentionOptions options = {.score_mode = mode == kConcat ? ScoreMode::concat : ScoreMode::dot, .name = name};
   read_shared_options(config, options);

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
 #include "nn/layers/kernel_and_bias.h"
@@ -23,7 +24,7 @@ namespace {
 
 [[noreturn]] void refuse_equation(const std::string& equation, const std::string& why) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("EinsumDense cannot compute \"{}\": {}", equation.substr(0, 100), why));
+              fmt::format("EinsumDense cannot compute {}: {}", quoted_text(equation, 100), why));
 }
 
 bool has(std::string_view letters, char letter) {
@@ -86,7 +87,7 @@ EinsumDense::EinsumDense(std::string equation, std::vector<std::int64_t> output_
   }
   for (const char letter : options_.bias_axes) {
     if (!has(of.output, letter)) {
-      refuse_equation(equation_, fmt::format("the output has no axis {} for the bias", letter));
+      refuse_equation(equation_, fmt::format("the output has no axis {} for the bias", shown_text({&letter, 1})));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
 #include "nn/layers/noise/noise.h"
@@ -24,7 +25,7 @@ Enumeration named(const std::string& text, const std::array<std::string_view, co
   for (std::size_t place = 0; place < count; ++place) {
     if (text == names[place]) return static_cast<Enumeration>(place);
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" cannot be \"{}\"", key, text.substr(0, 100)));
+  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" cannot be {}", key, quoted_text(text, 100)));
 }
 
 Value merged(MergeMode mode, const Value& forward, const Value& backward) {

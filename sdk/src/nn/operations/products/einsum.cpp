@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/functions.h"
 #include "nn/graph/config.h"
 #include "nn/operations/elements.h"
@@ -49,7 +50,7 @@ struct EinsumGroups {
 
 [[noreturn]] void refuse_product(const std::string& equation, const std::string& why) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("einsum() cannot compute \"{}\": {}", equation.substr(0, 100), why));
+              fmt::format("einsum() cannot compute {}: {}", quoted_text(equation, 100), why));
 }
 
 EinsumTerms terms_of(const std::string& equation) {

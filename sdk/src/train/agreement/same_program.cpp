@@ -16,6 +16,7 @@
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/shown_text.h"
 #include "train/state/json_differences.h"
 
 namespace holdfast {
@@ -50,10 +51,6 @@ std::vector<std::string> gathered_texts(Training& training, const std::string& o
   return texts;
 }
 
-std::string shortened_value(const std::string& value) {
-  return value.size() <= kShownValueBytes ? value : value.substr(0, kShownValueBytes) + "...";
-}
-
 // What a rank has in place of what rank 0 has; both are the texts that they compared.
 std::string what_differs(const std::string& first, const std::string& other) {
   const std::vector<JsonDifference> differences =
@@ -63,8 +60,10 @@ std::string what_differs(const std::string& first, const std::string& other) {
        std::span(differences).first(std::min(differences.size(), kShownDifferences))) {
     // The path begins with a slash.
     const std::string path = difference.path.substr(std::min<std::size_t>(difference.path.size(), 1));
-    sentences.push_back(fmt::format("{} is {} there and {} on replica 0", path, shortened_value(difference.second),
-                                    shortened_value(difference.first)));
+    // Names of maps and layers of the program may hold any characters.
+    sentences.push_back(fmt::format("{} is {} there and {} on replica 0", shown_text(path),
+                                    shown_text(difference.second, kShownValueBytes),
+                                    shown_text(difference.first, kShownValueBytes)));
   }
   if (differences.size() > kShownDifferences)
     sentences.push_back(fmt::format("and {} more", differences.size() - kShownDifferences));

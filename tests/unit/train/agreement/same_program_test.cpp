@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "holdfast/base/utf8.h"
 #include "holdfast/holdfast.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
@@ -96,6 +97,21 @@ TEST(SameProgram, RefusesOtherDataToEvaluateAndToPredict) {
   EXPECT_THAT(evaluated.what(), HasSubstr("replica 1 runs call 2 of the Trainer"));
   EXPECT_THAT(evaluated.what(), HasSubstr("data/size is 21 there and 20"));
   EXPECT_THAT(predicted.what(), HasSubstr("data/size is 21 there and 20"));
+}
+
+// A long name was cut in the middle of a character, and control characters were shown as they came.
+TEST(SameProgram, ShowsNamesEscapedAndInWholeCharacters) {
+  const auto error_with = [](const std::string& name) {
+    return error_between_replicas([&](Replica& replica) {
+      Trainer trainer(replica, small_model(), Adam(0.01F), loss_of_classes());
+      const Dataset data = small_data().map([](Sample, Random&) {}, name + (replica.rank() == 0 ? " 0" : " 1"));
+      trainer.fit(data.batch(10));
+    });
+  };
+
+  // With its quotation mark, the first byte of the last character is the 80th.
+  EXPECT_TRUE(is_utf8(error_with(std::string(78, 'a') + "é and more").what()));
+  EXPECT_THAT(error_with("up\x7f").what(), HasSubstr(R"(is "up\x7f 1" there and "up\x7f 0" on replica 0)"));
 }
 
 TEST(SameProgram, RefusesOtherCalls) {

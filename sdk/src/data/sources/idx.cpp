@@ -14,6 +14,7 @@
 #include "data/stages/stage.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -45,7 +46,7 @@ class IdxSource : public SourceStage {
     targets[0] = labels_[static_cast<std::size_t>(position)];
   }
   std::string place(std::int64_t position) const override {
-    return fmt::format("label {} of \"{}\"", position, labels_path_);
+    return fmt::format("label {} of {}", position, quoted_text(labels_path_));
   }
   // The scale is left out: the samples are the same.
   std::string content() const override {
@@ -73,7 +74,7 @@ class IdxSource : public SourceStage {
 void check_rank(const std::string& path, const IdxFile& file, std::size_t rank, const std::string& wanted) {
   if (file.shape.rank() == rank) return;
   throw Error(ErrorCode::invalid_file,
-              fmt::format("\"{}\" holds an array of shape {}, not {}", path, file.shape.to_string(), wanted));
+              fmt::format("{} holds an array of shape {}, not {}", quoted_text(path), file.shape.to_string(), wanted));
 }
 
 }  // namespace
@@ -91,8 +92,9 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
   check_rank(labels_path, labels, 1, "labels [count]");
   // Files of two data sets, or of training and test, are easily mixed. Their counts usually show it.
   if (images.shape[0] != labels.shape[0]) {
-    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" holds {} images, but \"{}\" holds {} labels", images_path,
-                                                     images.shape[0], labels_path, labels.shape[0]));
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} holds {} images, but {} holds {} labels", quoted_text(images_path), images.shape[0],
+                            quoted_text(labels_path), labels.shape[0]));
   }
   return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), labels_path, options.scale));
 }
@@ -104,9 +106,9 @@ Tensor read_idx_tensor(const std::string& path, const IdxTensorOptions& options)
     return Tensor(file.shape, std::vector<float>(file.elements.begin(), file.elements.end()));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory,
-                fmt::format("the {} elements of \"{}\" do not fit into memory as 32-bit floats; read_idx() keeps them "
+                fmt::format("the {} elements of {} do not fit into memory as 32-bit floats; read_idx() keeps them "
                             "as bytes",
-                            file.elements.size(), path));
+                            file.elements.size(), quoted_text(path)));
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "data/sources/gzip_reader.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -33,9 +34,9 @@ void check_magic(const std::string& path, const GzipReader& reader, std::span<co
                     magic[0], magic[1], magic[2], magic[3]));
   }
   if (magic[2] != kUnsignedByte) {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("\"{}\" is an IDX file of element type {}; only unsigned bytes (type 8) are read", path, magic[2]));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} is an IDX file of element type {}; only unsigned bytes (type 8) are read",
+                            quoted_text(path), magic[2]));
   }
 }
 
@@ -89,25 +90,25 @@ std::vector<std::uint8_t> read_elements(GzipReader& reader, std::int64_t promise
 IdxFile read_idx_file(const std::string& path, const IdxLimit& limit) {
   if (limit.bytes < 1) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("reading \"{}\": {} is 1 or more, not {}", path, limit.option, limit.bytes));
+                fmt::format("reading {}: {} is 1 or more, not {}", quoted_text(path), limit.option, limit.bytes));
   }
   GzipReader reader(path, "IDX");
   Shape shape = read_shape(path, reader);
   const std::int64_t bytes = shape.element_count();
   // Before anything is read for it, and no more than that is: a small gzip stream may expand to gigabytes.
   if (bytes > limit.bytes) {
-    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" has {} of elements, more than the {} that {} allows; "
-                                                     "raise the limit to read the file",
-                                                     path, count_of_bytes(bytes), limit.bytes, limit.option));
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} has {} of elements, more than the {} that {} allows; raise the limit to read the file",
+                            quoted_text(path), count_of_bytes(bytes), limit.bytes, limit.option));
   }
   try {
     std::vector<std::uint8_t> elements = read_elements(reader, bytes);
     return {.shape = std::move(shape), .elements = std::move(elements)};
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory,
-                fmt::format("the {} of elements of \"{}\" do not fit into memory; convert the file to .npy, which "
+                fmt::format("the {} of elements of {} do not fit into memory; convert the file to .npy, which "
                             "from_files() reads as batches need it",
-                            count_of_bytes(bytes), path));
+                            count_of_bytes(bytes), quoted_text(path)));
   }
 }
 

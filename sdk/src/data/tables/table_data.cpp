@@ -84,8 +84,8 @@ std::string category_of(const TableColumn& column, std::int64_t row) {
 // Rows of a file of lines are named by their line, which an editor shows. A file without lines has row numbers alone.
 std::string TableData::place(std::int64_t row) const {
   if (path.empty()) return fmt::format("row {} of the table", row);
-  if (lines.empty()) return fmt::format("\"{}\", row {}", path, row);
-  return fmt::format("\"{}\", line {}", path, lines[static_cast<std::size_t>(row)]);
+  if (lines.empty()) return fmt::format("{}, row {}", quoted_text(path), row);
+  return fmt::format("{}, line {}", quoted_text(path), lines[static_cast<std::size_t>(row)]);
 }
 
 }  // namespace holdfast

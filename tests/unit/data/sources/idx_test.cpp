@@ -12,7 +12,9 @@
 #include <limits>
 #include <numeric>
 
+#include "data/stages/stage.h"
 #include "holdfast/base/error.h"
+#include "support/thrown.h"
 #include "unit/data/support/idx_writer.h"
 
 namespace holdfast {
@@ -117,6 +119,21 @@ TEST_F(Idx, GivesImagesAndLabelsAsSamples) {
   digits.load(0, 0, 2, {.features = features, .targets = targets});
   EXPECT_EQ(targets[0], 9.0F);
   EXPECT_EQ(features[5], 117 * (1.0F / 255.0F));
+}
+
+// A terminal obeys a control character, and a name may come from anywhere.
+TEST_F(Idx, ShowsTheNamesOfItsFilesEscaped) {
+  write_digits();
+  write_plain(path("up\x7f"), idx_bytes({3}, {7, 0, 9}));
+  write_plain(path("cut\x7f"), {0});
+
+  EXPECT_THAT(read_idx(path("images"), path("up\x7f")).last_stage()->place(2),
+              AllOf(HasSubstr("label 2 of \""), HasSubstr(R"(/up\x7f")")));
+  EXPECT_THAT(sentence_thrown_by([&] { read_idx(path("up\x7f"), path("labels")); }),
+              HasSubstr(R"(/up\x7f" holds an array of shape)"));
+  EXPECT_THAT(sentence_thrown_by([&] { read_idx_tensor(path("cut\x7f")); }),
+              HasSubstr(R"(/cut\x7f" is not a whole IDX file)"));
+  EXPECT_THAT(sentence_thrown_by([&] { read_idx_tensor(path("none\x7f")); }), HasSubstr(R"(/none\x7f")"));
 }
 
 TEST_F(Idx, ScalesPixelsAsAsked) {

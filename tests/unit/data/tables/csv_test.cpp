@@ -41,7 +41,7 @@ class Csv : public testing::Test {
     expect_refused(content, options, ErrorCode::invalid_file, words);
   }
 
-  std::string path() const { return folder_ / "a.csv"; }
+  std::string path(const std::string& name = "a.csv") const { return folder_ / name; }
 
  private:
   TemporaryFolder folder_;
@@ -120,6 +120,17 @@ TEST_F(Csv, ReadsMoreThanOnePieceOfAFile) {
   ASSERT_EQ(table.rows(), 200'000);
   EXPECT_EQ(table.numbers("a").back(), 199'999);
   EXPECT_EQ(table.place(199'999), "\"" + path() + "\", line 200001");
+}
+
+// A terminal obeys a control character, and a name may come from anywhere.
+TEST_F(Csv, ShowsTheNameOfItsFileEscaped) {
+  const std::string content = "a,b\n1,2\n3\n";
+  write_plain(path("up\x7f.csv"), Bytes(content.begin(), content.end()));
+
+  EXPECT_THAT(read_csv(path("up\x7f.csv"), {.skip_ragged = 1}).place(0), HasSubstr(R"(/up\x7f.csv", line 2)"));
+  EXPECT_THAT(sentence_thrown_by([&] { read_csv(path("up\x7f.csv")); }), HasSubstr(R"(/up\x7f.csv", line 3)"));
+  EXPECT_THAT(sentence_thrown_by([&] { read_csv(path("up\x7f.csv"), {.max_bytes = 3}); }),
+              HasSubstr(R"(/up\x7f.csv" has more than 3 bytes)"));
 }
 
 TEST_F(Csv, CountsTheLinesOfQuotedFields) {

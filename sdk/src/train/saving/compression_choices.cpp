@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -80,6 +81,9 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
     return measure(folder, snapshot, threads);
   } catch (const Error& failure) {
     return {SavepointCompression::fast, fmt::format("the storage could not be measured: {}", failure.what())};
+  } catch (const std::bad_alloc&) {
+    // It may pass until the savepoint is written. Where it does not, that write says so.
+    return {SavepointCompression::fast, "the storage could not be measured: memory is short"};
   }
 }
 

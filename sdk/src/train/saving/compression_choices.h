@@ -28,8 +28,8 @@ class CompressionChoices {
   explicit CompressionChoices(FileSystem& files, Measure measure = measure_compression);
 
   // The first call for a folder reads the record, or else measures and writes it; then it calls `when_made`. States of
-  // less than kSmallestMeasured bytes are not measured and get `fast`. So does a storage that cannot be measured: an
-  // error of the disk is never thrown.
+  // less than kSmallestMeasured bytes are not measured and get `fast`. So does a storage that cannot be measured:
+  // errors of the disk and a lack of memory for it are never thrown.
   SavepointCompression choose(const std::string& folder, const Snapshot& snapshot, int threads,
                               const std::function<void(const std::string& record, const Choice& choice)>& when_made);
 

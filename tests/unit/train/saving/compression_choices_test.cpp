@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -114,6 +115,18 @@ TEST_F(AutomaticCompression, IsFastOnAFullDiskAndLeavesNoFile) {
   EXPECT_EQ(choose(large_, measure_compression), SavepointCompression::fast);
 
   EXPECT_NE(why_.find("could not be measured"), std::string::npos) << why_;
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+// The measurement failed the savepoint, which itself had enough memory.
+TEST_F(AutomaticCompression, IsFastWhereMemoryIsTooShortToMeasure) {
+  const auto no_memory = [](FileSystem&, const std::string&, const Snapshot&, int) -> CompressionFigures {
+    throw std::bad_alloc();
+  };
+
+  EXPECT_EQ(choose(large_, no_memory), SavepointCompression::fast);
+
+  EXPECT_EQ(why_, "the storage could not be measured: memory is short");
   EXPECT_TRUE(folder_.names().empty());
 }
 

@@ -2,11 +2,16 @@
 // those of vectors and blocks; among the numbers are zeros, infinities, subnormal numbers and NaNs.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -270,6 +275,44 @@ TEST_F(InstructionSets, GiveTheSameFunctionsOfElements) {
         all.insert(all.end(), result.begin(), result.end());
       }
       return all;
+    });
+  }
+}
+
+// Lanes that end with memory which may not be read. A build without optimisation reads each of them that it names.
+class LanesAtTheEnd {
+ public:
+  LanesAtTheEnd() : bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {
+    pages_ = static_cast<std::byte*>(
+        ::mmap(nullptr, 2 * bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (pages_ == MAP_FAILED || ::mprotect(pages_ + bytes_, bytes_, PROT_NONE) != 0) throw std::bad_alloc();
+  }
+  ~LanesAtTheEnd() { ::munmap(pages_, 2 * bytes_); }
+  LanesAtTheEnd(const LanesAtTheEnd&) = delete;
+  LanesAtTheEnd& operator=(const LanesAtTheEnd&) = delete;
+
+  const ElementLane* put(std::span<const ElementLane> lanes) {
+    std::byte* const begin = pages_ + bytes_ - lanes.size_bytes();
+    std::memcpy(begin, lanes.data(), lanes.size_bytes());
+    return reinterpret_cast<const ElementLane*>(begin);
+  }
+
+ private:
+  const std::size_t bytes_;
+  std::byte* pages_ = nullptr;
+};
+
+// A selection with one condition for all elements read lanes beyond its three.
+TEST_F(InstructionSets, ReadNoLaneBeyondThoseOfASelection) {
+  LanesAtTheEnd memory;
+  for (const float condition : {0.0F, 1.0F}) {
+    expect_same_bits([&](const VectorKernels& kernels, std::int64_t length) {
+      const Floats chosen = mixed_numbers(length, 1), other = mixed_numbers(length, 2);
+      const ElementLane lanes[] = {{&condition, true}, {chosen.data(), false}, {other.data(), false}};
+      Floats result(chosen.size());
+      kernels.run_instruction(ElementFunction::select, memory.put(lanes), length, result.data());
+      EXPECT_EQ(bits_of_all(result), bits_of_all(condition != 0 ? chosen : other));
+      return result;
     });
   }
 }

@@ -20,8 +20,9 @@ template <ElementFunction kFunction, unsigned kMask>
 void element_loop(const ElementLane* operands, std::int64_t count, float* result) {
   constexpr int kTaken = operands_of(kFunction);
   const float* const a = operands[0].values;
-  const float* const b = operands[1].values;
-  const float* const c = operands[2].values;
+  // No lane may follow those that the function takes: `select` passes on the last of its three.
+  const float* const b = kTaken > 1 ? operands[1].values : nullptr;
+  const float* const c = kTaken > 2 ? operands[2].values : nullptr;
   // Loaded before the loop, whose stores could change it for all the compiler knows.
   const float one_a = (kMask & 1) != 0 ? *a : 0.0F;
   const float one_b = kTaken > 1 && (kMask & 2) != 0 ? *b : 0.0F;

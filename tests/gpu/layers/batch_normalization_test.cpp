@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace holdfast::compute {
 namespace {
 
@@ -91,6 +93,30 @@ TEST_F(DeviceBatchNormalization, TakesTheStatisticsItIsGivenInInference) {
 
   // A few roundings of values up to 60, which is 2 / sqrt(epsilon).
   EXPECT_EQ(differences(expected, result.values(), 4e-5F), "");
+}
+
+// Inference replaced the deviations that the backward pass needs.
+TEST_F(DeviceBatchNormalization, GoesBackThroughTheLastTrainingPassAlsoAfterInference) {
+  const BatchNormalizationShape shape = {.rows = 33, .channels = 5, .epsilon = 1e-3F};
+  const auto operation = backend().batch_normalization(shape, {.training = true, .input_gradient = true});
+  const DeviceArray input = upload(values(1, 33 * 5)), gradient = upload(values(2, 33 * 5)),
+                    gamma = upload(values(3, 5)), beta = upload(values(4, 5)), result = output(33 * 5),
+                    input_gradient = output(33 * 5), gamma_gradient = output(5), beta_gradient = output(5);
+  const auto train_and_go_back = [&](bool infers) {
+    operation->forward_training(input.data(), gamma.data(), beta.data(), result.data());
+    const DeviceArray mean = upload(values(5, 5)), variance = upload(Floats(5, 7.0F));
+    if (infers) {
+      operation->forward_inference(input.data(), gamma.data(), beta.data(), mean.data(), variance.data(),
+                                   result.data());
+    }
+    operation->backward(input.data(), gamma.data(), gradient.data(), input_gradient.data(), gamma_gradient.data(),
+                        beta_gradient.data());
+    return std::pair(input_gradient.values(), gamma_gradient.values());
+  };
+
+  const auto expected = train_and_go_back(false);
+
+  EXPECT_EQ(train_and_go_back(true), expected);
 }
 
 }  // namespace

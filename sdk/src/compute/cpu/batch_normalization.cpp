@@ -22,28 +22,29 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
         has_input_gradient_(use.input_gradient),
         mean_(static_cast<std::size_t>(shape.channels)),
         variance_(static_cast<std::size_t>(shape.channels)),
-        inverse_(static_cast<std::size_t>(shape.channels)) {}
+        inverse_(static_cast<std::size_t>(shape.channels)),
+        given_inverse_(use.training || use.input_gradient ? inverse_.size() : 0) {}
 
   void forward_training(const float* input, const float* gamma, const float* beta, float* output) override {
     for_each_column_part(threads_, shape_.rows, shape_.channels, [&](ColumnRange range) {
       kernels_.column_moments(input, shape_.rows, shape_.channels, range, mean_.data(), variance_.data());
     });
-    invert(variance_.data());
-    normalize(input, mean_.data(), gamma, beta, output);
+    invert(variance_.data(), inverse_);
+    normalize(input, mean_.data(), inverse_, gamma, beta, output);
   }
 
-  // `mean_` and `variance_` stay those of the last training pass. `inverse_` does not, and backward() needs it. That is
-  // right because an operation serves training or inference, not both (nn/operations/batch_normalization.cpp).
+  // What is kept of the last training pass stays: backward() may follow.
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
-    invert(variance);
-    normalize(input, mean, gamma, beta, output);
+    std::vector<float>& inverse = given_inverse_.empty() ? inverse_ : given_inverse_;
+    invert(variance, inverse);
+    normalize(input, mean, inverse, gamma, beta, output);
   }
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
     // The sums are gradients of parameters, and the gradient of the input needs them as well. So they come first.
-    const NormalizationRows all = rows_from(input, 0, shape_.rows, mean_.data(), gamma);
+    const NormalizationRows all = rows_from(input, 0, shape_.rows, mean_.data(), inverse_, gamma);
     for_each_column_part(threads_, shape_.rows, shape_.channels, [&](ColumnRange range) {
       kernels_.normalization_sums(all, output_gradient, range, gamma_gradient, beta_gradient);
     });
@@ -51,7 +52,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
     if (!has_input_gradient_) return;
     for_each_part(threads_, rows_of_work(), [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t offset = begin * shape_.channels;
-      kernels_.normalize_backward(rows_from(input, begin, end, mean_.data(), gamma), output_gradient + offset,
+      kernels_.normalize_backward(rows_from(input, begin, end, mean_.data(), inverse_, gamma), output_gradient + offset,
                                   gamma_gradient, beta_gradient, static_cast<float>(shape_.rows),
                                   input_gradient + offset);
     });
@@ -69,25 +70,26 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
   DividedWork rows_of_work() const { return {.count = shape_.rows, .floats_each = shape_.channels}; }
 
   NormalizationRows rows_from(const float* input, std::int64_t begin, std::int64_t end, const float* mean,
-                              const float* gamma) const {
+                              const std::vector<float>& inverse, const float* gamma) const {
     return {.input = input + begin * shape_.channels,
             .rows = end - begin,
             .columns = shape_.channels,
             .mean = mean,
-            .inverse = inverse_.data(),
+            .inverse = inverse.data(),
             .gamma = gamma};
   }
 
-  void invert(const float* variance) {
-    for (std::size_t c = 0; c < inverse_.size(); ++c) {
+  void invert(const float* variance, std::vector<float>& inverse) const {
+    for (std::size_t c = 0; c < inverse.size(); ++c) {
       // In double: an epsilon that is small compared with the variance would be lost in a float.
-      inverse_[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[c]) + shape_.epsilon));
+      inverse[c] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[c]) + shape_.epsilon));
     }
   }
 
-  void normalize(const float* input, const float* mean, const float* gamma, const float* beta, float* output) const {
+  void normalize(const float* input, const float* mean, const std::vector<float>& inverse, const float* gamma,
+                 const float* beta, float* output) const {
     for_each_part(threads_, rows_of_work(), [&](std::int64_t begin, std::int64_t end) {
-      kernels_.normalize(rows_from(input, begin, end, mean, gamma), beta, output + begin * shape_.channels);
+      kernels_.normalize(rows_from(input, begin, end, mean, inverse, gamma), beta, output + begin * shape_.channels);
     });
   }
 
@@ -95,9 +97,12 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
   const VectorKernels& kernels_;
   const BatchNormalizationShape shape_;
   const bool has_input_gradient_;
+  // These are kept from the last forward_training().
   std::vector<float> mean_;
   std::vector<float> variance_;
   std::vector<float> inverse_;  // 1 / sqrt(variance + epsilon)
+  // The same of the variance that inference is given; empty without backward passes, where `inverse_` has it.
+  std::vector<float> given_inverse_;
 };
 
 }  // namespace

@@ -209,12 +209,15 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
         extent_{shape.rows, shape.channels},
         epsilon_(shape.epsilon),
         has_input_gradient_(use.input_gradient),
+        goes_back_(use.training || use.input_gradient),
         operation_("batch normalization of [" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) +
                    "]"),
-        statistics_memory_(context.allocate(static_cast<std::size_t>(3 * shape.channels) * sizeof(float))),
+        statistics_memory_(
+            context.allocate(static_cast<std::size_t>((goes_back_ ? 4 : 3) * shape.channels) * sizeof(float))),
         mean_(reinterpret_cast<float*>(statistics_memory_.get())),
         variance_(mean_ + shape.channels),
-        inverse_(variance_ + shape.channels) {
+        inverse_(variance_ + shape.channels),
+        given_inverse_(goes_back_ ? inverse_ + shape.channels : inverse_) {
     // Inference is given its statistics and sums nothing.
     if (use.training) context.reserve_workspace(column_sums_bytes(extent_, 2));
   }
@@ -227,13 +230,14 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
     normalize({columns(), mean_, inverse_, gamma, beta, input, output});
   }
 
+  // What is kept of the last training pass stays: backward() may follow.
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
     const CudaContext::StreamLock lock = context_.lock_stream();
     launch(invert_variances, channel_blocks(), kChannelThreads, context_.stream(), extent_.columns, epsilon_, variance,
-           inverse_);
+           given_inverse_);
     check_launch(operation_.c_str(), {{"channels", extent_.columns}});
-    normalize({columns(), mean, inverse_, gamma, beta, input, output});
+    normalize({columns(), mean, given_inverse_, gamma, beta, input, output});
   }
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
@@ -291,11 +295,15 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   const MatrixExtent extent_;  // [samples times positions, channels]
   const float epsilon_;
   const bool has_input_gradient_;
+  const bool goes_back_;
   const std::string operation_;
   const std::shared_ptr<std::byte[]> statistics_memory_;
-  float* const mean_;      // [channels], of the last forward_training()
-  float* const variance_;  // [channels], of the last forward_training()
-  float* const inverse_;   // [channels], 1 / sqrt(variance + epsilon) of the last forward pass
+  // Each [channels]. The first three are of the last forward_training().
+  float* const mean_;
+  float* const variance_;
+  float* const inverse_;  // 1 / sqrt(variance + epsilon)
+  float* const
+      given_inverse_;  // the same of the variance that inference is given; without backward passes that of above
 };
 
 }  // namespace

@@ -130,10 +130,18 @@ TEST(ModelCheckpoint, WritesOnlyEpochsBetterThanTheThreshold) {
 TEST(ModelCheckpoint, RefusesNamesThatCannotBe) {
   EXPECT_NO_THROW(ModelCheckpoint({.file_name = "{epoch:02d}-{val_loss:.2f}.h5"}));
   EXPECT_NO_THROW(ModelCheckpoint({.file_name = "{epoch:02x}{{}}.h5"}));
+  EXPECT_NO_THROW(ModelCheckpoint({.file_name = "{epoch:c>4}-{val_loss:+e}.h5"}));
   EXPECT_THAT(refusal_of({.file_name = "weights"}), HasSubstr("does not end in .h5"));
   EXPECT_THAT(refusal_of({.file_name = "../{epoch}.h5"}), HasSubstr("has a slash"));
   EXPECT_THAT(refusal_of({.file_name = "savepoint-{epoch}.h5"}), HasSubstr("runs go on from files called savepoint-"));
+  EXPECT_THAT(refusal_of({.file_name = "savepoint{val_loss}.h5"}),
+              HasSubstr("runs go on from files called savepoint-"));
   EXPECT_THAT(refusal_of({.file_name = "{epoch:.2f}.h5"}), HasSubstr("is not a format of numbers"));
+  // Epoch 47 made a slash, and epoch 0 the end of the name.
+  EXPECT_THAT(refusal_of({.file_name = "weights-{epoch:c}.h5"}),
+              HasSubstr("\"{epoch:c}\" makes a letter of a number, and that of 47 is a slash"));
+  EXPECT_THAT(refusal_of({.file_name = "{step:>3c}-{epoch}.h5"}), HasSubstr("makes a letter of a number"));
+  EXPECT_THAT(refusal_of({.file_name = "{epoch:{step}}.h5"}), HasSubstr("takes its width or precision"));
   EXPECT_THAT(refusal_of({.file_name = "{epoch.h5"}), HasSubstr("is not a format of numbers"));
   EXPECT_THAT(refusal_of({.file_name = "{}.h5"}), HasSubstr("has no name"));
   EXPECT_THAT(refusal_of({.every_steps = 5, .file_name = "{val_loss}.h5"}), HasSubstr("still to come"));

@@ -115,6 +115,32 @@ void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<S
   }
 }
 
+bool SavepointKeeper::opens(const std::string& path) {
+  try {
+    return is_there_and_sound(path, [&] { metric(path); });
+  } catch (const Error&) {
+    // An error of the disk may pass, and must not cost the savepoint that was just written.
+    return true;
+  }
+}
+
+// Removes damaged entries until the newest `keep_last` can be opened, for they are to be of use. Each is opened once.
+// That finds a file that was cut off or written over, at the cost of its header and index. To read back all of them
+// would take the time of as many loads, after each start.
+void SavepointKeeper::find_last(const std::string& folder, std::vector<SavepointEntry>& entries) {
+  const std::int64_t wanted = options_.retention.keep_last;
+  std::int64_t found = 0;
+  for (auto entry = entries.end(); found < wanted && std::ssize(entries) > wanted && entry != entries.begin();) {
+    --entry;
+    const std::string path = path_in_folder(folder, entry->name);
+    if (entry->is_whole || whole_.contains(path) || opens(path)) {
+      ++found;
+    } else {
+      entry = entries.erase(entry);
+    }
+  }
+}
+
 void SavepointKeeper::find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries) {
   std::erase_if(entries, [&](SavepointEntry& entry) {
     const std::string path = path_in_folder(folder, entry.name);
@@ -132,6 +158,7 @@ std::optional<double> SavepointKeeper::metric(const std::string& path) {
 std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
   std::vector<SavepointEntry> entries = list_savepoints(files_, folder);
   find_newest_whole(folder, entries);
+  find_last(folder, entries);
   if (options_.retention.keep_best > 0) find_metrics(folder, entries);
   std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
   if (options_.is_trial) return names;

@@ -31,7 +31,9 @@ using BestValue = Best;
 
 // A savepoint is kept when any of the first three asks for it.
 struct RetentionPolicy {
-  std::int64_t keep_last = 0;          // how many of the newest to keep; 0 keeps all
+  // How many of the newest to keep; 0 keeps all. One that was not read yet counts. A caller leaves out those that it
+  // knows to be damaged, as SavepointKeeper does.
+  std::int64_t keep_last = 0;
   std::int64_t keep_best = 0;          // how many with the best metric to keep; among equal ones the older
   std::int64_t keep_every_steps = 0;   // never delete a step that is a multiple of it; 0: no such step
   BestValue best = BestValue::lowest;  // of the metric that keep_best compares

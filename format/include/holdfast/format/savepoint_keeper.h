@@ -57,10 +57,12 @@ class SavepointKeeper {
   // An atomic write of a second file with the same bytes.
   void copy(const std::string& name, const std::string& folder);
   void forget(const std::string& path);
-  // Both remove from `entries` what turns out to be damaged or deleted.
+  // All remove from `entries` what turns out to be damaged or deleted.
   void find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries);
+  void find_last(const std::string& folder, std::vector<SavepointEntry>& entries);
   void find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries);
   std::optional<double> metric(const std::string& path);
+  bool opens(const std::string& path);
   bool is_there_and_sound(const std::string& path, const std::function<void()>& look);
   void set_aside_and_report(const std::string& path, const std::string& why);
   std::vector<std::string> prune(const std::string& folder);

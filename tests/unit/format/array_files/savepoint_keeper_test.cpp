@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <set>
 
 #include "holdfast/base/error.h"
 #include "support/disks/memory_file_system.h"
@@ -184,6 +185,41 @@ TEST_F(Keeper, SetsAsideAnOldSavepointWhoseMetricCannotBeRead) {
 
   EXPECT_EQ(steps(), (StepList{2, 4}));
   EXPECT_TRUE(files_.exists(path(1) + ".damaged.txt"));
+}
+
+// A file that a full disk had cut off counted as one of the last, and so one that was of use was deleted.
+TEST_F(Keeper, KeepsAsManyOfTheLastAsItIsToldBesidesDamagedOnes) {
+  SavepointKeeper before(files_, "/run", options({.keep_last = 0}));
+  for (std::int64_t step = 1; step <= 5; ++step) save(before, step);
+  for (const std::int64_t step : {3, 5}) {
+    files_.remove(path(step));
+    files_.create(path(step))->write_at(0, std::vector<std::byte>(600));
+  }
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 3}));
+
+  save(keeper, 6);
+
+  EXPECT_EQ(steps(), (StepList{2, 4, 6}));
+  EXPECT_EQ(reports_, (std::vector<std::string>{path(5), path(3)}));
+  EXPECT_TRUE(files_.exists(path(3) + ".damaged"));
+}
+
+TEST_F(Keeper, ReadsNoMoreThanItIsToldToKeep) {
+  SavepointKeeper before(files_, "/run", options({.keep_last = 0}));
+  for (std::int64_t step = 1; step <= 5; ++step) save(before, step);
+  std::set<std::string> read;
+  std::mutex read_mutex;  // files are verified in several threads
+  const auto watched = watched_file_system(files_, [&](const FileOperation& operation) {
+    const std::scoped_lock lock(read_mutex);
+    if (operation.name == "read") read.insert(operation.path);
+  });
+
+  SavepointKeeper(*watched, "/run", options({.keep_last = 2})).prune();
+  EXPECT_EQ(read, (std::set<std::string>{path(4), path(5)}));
+  read.clear();
+  SavepointKeeper(*watched, "/run", options({.keep_last = 2})).prune();
+
+  EXPECT_EQ(read, (std::set<std::string>{path(5)})) << "nothing is to be deleted";
 }
 
 TEST_F(Keeper, ReadsEachFileOnce) {

@@ -87,22 +87,27 @@ struct LinkListener::Core : std::enable_shared_from_this<Core> {
                      }));
   }
 
+  // Without effect on what is expected where the visitor is gone.
   void match(std::shared_ptr<Visitor> visitor) {
     visitors.remove(visitor);
     boost::system::error_code error;
     FileDescriptor socket(visitor->socket.release(error));
     visitor->timer.cancel();
-    // A new connection has room for a byte, so this does not wait. One that is closed is dialed again.
+    // A new connection has room for a byte, so this does not wait.
     if (error || ::send(socket.value(), &kLinkTaken, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) return;
     auto taken = expected.extract(*visitor->token);
     taken.mapped()(std::move(socket));
   }
 
-  // The connection or the call of expect() may come first. Each of the two looks for the other.
+  // The connection or the call of expect() may come first. Each of the two looks for the other. An agent that has
+  // dialed again waits with its second connection, and the first one may be closed.
   void match_waiting(const LinkToken& token) {
-    const auto found =
-        std::find_if(visitors.begin(), visitors.end(), [&](const auto& visitor) { return visitor->token == token; });
-    if (found != visitors.end() && expected.contains(token)) match(*found);
+    while (expected.contains(token)) {
+      const auto found =
+          std::find_if(visitors.begin(), visitors.end(), [&](const auto& visitor) { return visitor->token == token; });
+      if (found == visitors.end()) return;
+      match(*found);
+    }
   }
 };
 

@@ -74,6 +74,23 @@ TEST_F(LinksThatArrive, WaitWhenTheyCameTooEarly) {
   EXPECT_TRUE(are_connected(visitor, taken_[0]));
 }
 
+// An agent has dialed again, and its first connection ends at the moment when the token is expected.
+TEST_F(LinksThatArrive, AreTakenWhereAnEarlierOneOfTheTokenHasEnded) {
+  FileDescriptor first = visit(token_);
+  const FileDescriptor second = visit(token_);
+  loopback_.io.run_for(std::chrono::milliseconds(1));
+
+  // A reset, so that nothing can be sent to it any more.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(::setsockopt(first.value(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  first = FileDescriptor();
+  expect(token_);
+  loopback_.run_until([&] { return !taken_.empty(); }, "the connection");
+
+  EXPECT_EQ(answer_to(second), kLinkTaken);
+  EXPECT_TRUE(are_connected(second, taken_[0]));
+}
+
 TEST_F(LinksThatArrive, AreTakenOnce) {
   expect(token_);
   const FileDescriptor first = visit(token_);

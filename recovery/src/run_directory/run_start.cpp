@@ -4,11 +4,7 @@
 
 #include "holdfast/recovery/run_start.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -25,6 +21,7 @@
 #include "holdfast/recovery/exit_codes.h"
 #include "holdfast/recovery/run_lock.h"
 #include "journal/journal.h"
+#include "run_directory/folder_renames.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -75,12 +72,11 @@ namespace {
 
 // Whether a name such as "savepoint-0000000004.h5" is there for which `is_meant` holds.
 bool has_savepoint(const std::string& folder, const std::function<bool(const std::string& name)>& is_meant) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("savepoint-") && is_meant(name)) return true;
-  }
-  return false;
+  if (!posix_file_system().exists(folder)) return false;
+  // A folder that cannot be read throws. Taken for an empty one, its run would be begun anew.
+  const std::vector<std::string> names = posix_file_system().list(folder);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name.starts_with("savepoint-") && is_meant(name); });
 }
 
 // Also one that is not whole, or was set aside: a run that is put aside takes it along.
@@ -97,8 +93,7 @@ bool holds_savepoints(const std::string& folder) {
 // Each of these shows a run.
 bool holds_run(const std::string& directory) {
   const auto holds = [&](const char* name) {
-    std::error_code error;
-    return fs::exists(fmt::format("{}/{}", directory, name), error);
+    return posix_file_system().exists(fmt::format("{}/{}", directory, name));
   };
   return holds("run.json") || holds("journal.jsonl") || holds("arithmetic.txt") || holds("start.json") ||
          holds_any_savepoint(directory);
@@ -168,43 +163,26 @@ fs::path numbered(const fs::path& folder, int number) {
   return fmt::format("{}.{}", folder.string(), number);
 }
 
+// A link that leads nowhere takes its name, too.
+bool is_free(const fs::path& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() == fs::file_type::not_found;
+}
+
 // Free for all of the folders, so that what belongs together has one number.
 int first_free_number(const std::vector<fs::path>& folders) {
   for (int number = 1; number < kMostPutAside; ++number) {
-    const bool is_free = std::none_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
-      std::error_code error;
-      return fs::symlink_status(numbered(folder, number), error).type() != fs::file_type::not_found;
-    });
-    if (is_free) return number;
+    const auto has_room = [number](const fs::path& folder) { return is_free(numbered(folder, number)); };
+    if (std::all_of(folders.begin(), folders.end(), has_room)) return number;
   }
   throw cannot_put_aside(folders.front(), "too many earlier runs are kept next to it");
 }
 
-// Never replaces a folder that another process has put there meanwhile.
-void rename_folder(const fs::path& from, const fs::path& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
-  if (errno == EINVAL) {  // a file system that knows no such flag
-    std::error_code error;
-    fs::rename(from, to, error);
-    if (!error) return;
-    throw cannot_put_aside(from, error.message());
-  }
-  throw cannot_put_aside(from, std::generic_category().message(errno));
-}
-
-// Renames all of them or none.
-void rename_all(const std::vector<fs::path>& folders, int number) {
-  std::size_t renamed = 0;
-  try {
-    for (; renamed < folders.size(); ++renamed) rename_folder(folders[renamed], numbered(folders[renamed], number));
-  } catch (const Error&) {
-    // Each folder goes back under its name, so that the user finds either run whole.
-    while (renamed > 0) {
-      --renamed;
-      rename_folder(numbered(folders[renamed], number), folders[renamed]);
-    }
-    throw;
-  }
+void put_under_number(const std::vector<fs::path>& folders, int number) {
+  std::vector<FolderRename> renames;
+  for (const fs::path& folder : folders) renames.push_back({.from = folder, .to = numbered(folder, number)});
+  const std::string why = rename_all(renames);
+  if (!why.empty()) throw cannot_put_aside(folders.front(), why);
   // Otherwise a power cut could undo the rename of one folder and not that of another.
   for (const fs::path& folder : folders) posix_file_system().sync_folder(parent_folder(folder));
 }
@@ -313,7 +291,7 @@ std::string OwnedRun::put_aside(StartRecord record) {
   // All are checked before the first is renamed, so that a refusal changes nothing.
   for (const fs::path& folder : folders) require_not_in_use(folder);
   const int number = first_free_number(folders);
-  rename_all(folders, number);
+  put_under_number(folders, number);
   // Creates the folder that a link leads to. Through the link itself it cannot be created.
   posix_file_system().create_folders(folders.front());
   // The earlier run's lock is held until the new one is. So neither directory is ever without an owner.
@@ -333,10 +311,9 @@ void put_copies_aside(const std::string& run_directory, const std::vector<std::s
     if (!holds_any_savepoint(copy)) continue;
     const fs::path folder = place_of_folder(copy);
     require_not_in_use(folder);
-    std::error_code error;
-    const bool is_free = !fs::exists(numbered(folder, record.copies_of), error);
-    const int number = is_free ? record.copies_of : first_free_number({folder});
-    rename_all({folder}, number);
+    const bool has_room = is_free(numbered(folder, record.copies_of));
+    const int number = has_room ? record.copies_of : first_free_number({folder});
+    put_under_number({folder}, number);
     log(LogLevel::info,
         fmt::format("copies of the earlier run's savepoints are kept as {}", numbered(folder, number).string()));
   }

@@ -43,9 +43,11 @@ class OtherChoices : public Error {
   explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
 };
 
-// Whether the folder holds a run, also one without a savepoint yet. Other files alone are not a run.
+// Whether the folder holds a run, also one without a savepoint yet. Other files alone are not a run. Throws Error for a
+// folder that cannot be read.
 bool holds_run(const std::string& directory);
-// Whether the folder has a savepoint under its name; neither what writers left nor what was set aside counts.
+// Whether the folder has a savepoint under its name; neither what writers left nor what was set aside counts. Throws
+// Error for a folder that cannot be read.
 bool holds_savepoints(const std::string& folder);
 // The token on which the run in the folder was begun anew; empty if there was none. Throws Error{invalid_file} where
 // its record is damaged.

@@ -11,6 +11,7 @@
 
 #include "journal/journal.h"
 #include "support/temporary_folder.h"
+#include "support/thrown.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -213,6 +214,26 @@ TEST_F(RunStart, LeavesCopiesToTheProgramThatKnowsThem) {
   EXPECT_EQ(text_of(folder_ / "copies/savepoint-0000000010.h5"), "second");
   EXPECT_EQ(take(fresh("monday")).directory(), folder_ / "run");
   EXPECT_FALSE(fs::exists(folder_ / "run.2"));
+}
+
+// A link that leads nowhere was taken for a free name, and the start was refused.
+TEST_F(RunStart, PutsCopiesUnderANameThatNoLinkHas) {
+  make_run("first");
+  OwnedRun::take(folder_ / "run", {.copies = std::nullopt, .how = fresh("monday")});
+  fs::create_symlink("nowhere", std::string(folder_ / "copies.1"));
+
+  put_copies_aside(folder_ / "run", {folder_ / "copies"});
+
+  EXPECT_EQ(text_of(folder_ / "copies.2/savepoint-0000000010.h5"), "first");
+}
+
+// It was taken for an empty one, so that its run would have been begun anew without being put aside.
+TEST_F(RunStart, RefusesAFolderThatCannotBeRead) {
+  fs::create_symlink("copies", std::string(folder_ / "copies"));
+
+  EXPECT_THAT(sentence_thrown_by([&] { take(fresh()); }), HasSubstr("cannot look up " + (folder_ / "copies")));
+  EXPECT_THROW(holds_savepoints(folder_ / "copies"), Error);
+  EXPECT_FALSE(holds_savepoints(folder_ / "nowhere"));
 }
 
 TEST_F(RunStart, NamesADamagedRecord) {

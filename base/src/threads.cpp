@@ -1,6 +1,8 @@
 #include "holdfast/base/threads.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -54,6 +56,14 @@ Error start_error(int error_number, const std::string& what) {
                            "memory (ulimit -v, -d) leaves no room for it: raise the limit, or start fewer replicas or "
                            "threads; limits here: {}",
                            error.what(), limits_here()));
+}
+
+void leave_signals_to_others() {
+  sigset_t others;
+  ::sigfillset(&others);
+  // The kernel ends a process at once whose failing thread blocks one of these. No handler could say where it failed.
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) ::sigdelset(&others, signal);
+  ::pthread_sigmask(SIG_SETMASK, &others, nullptr);
 }
 
 }  // namespace holdfast

@@ -3,8 +3,6 @@
 
 #include "gpu/gpu_watch.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -30,22 +28,6 @@ constexpr std::chrono::seconds kStopTimeout(1);
 constexpr unsigned int kWaitMilliseconds = 100;  // NVML's wait cannot be ended earlier
 constexpr std::chrono::seconds kPauseAfterAnError(1);
 constexpr int kMostErrors = 5;  // in a row
-
-// Signals are handled by the watchdog's thread.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 // The events of all devices that are watched. The session outlives it.
 class EventSet {
@@ -254,9 +236,8 @@ class GpuWatch::Watcher {
 
 GpuWatch::GpuWatch(boost::asio::io_context& io, std::vector<int> cuda_numbers, Handlers handlers)
     : shared_(std::make_shared<Shared>(io, std::move(handlers))) {
-  // A thread inherits the mask of blocked signals.
-  const SignalsBlocked until_the_thread_has_inherited_it;
   start_thread("the thread that watches GPUs", [numbers = std::move(cuda_numbers), shared = shared_] {
+    leave_signals_to_others();  // to the thread of the watchdog
     Watcher::watch(numbers, shared);
   }).detach();
 }

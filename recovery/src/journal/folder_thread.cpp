@@ -3,9 +3,6 @@
 
 #include "journal/folder_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -15,16 +12,6 @@
 #include "holdfast/base/threads.h"
 
 namespace holdfast::recovery {
-namespace {
-
-// Signals are for the thread of the watchdog.
-void leave_signals_to_others() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-}
-
-}  // namespace
 
 struct FolderThread::Shared {
   struct Waiting {
@@ -40,7 +27,7 @@ struct FolderThread::Shared {
   bool is_left = false;
 
   void do_all() {
-    leave_signals_to_others();
+    leave_signals_to_others();  // to the thread of the watchdog
     std::unique_lock guard(mutex);
     for (;;) {
       has_changed.wait(guard, [this] { return is_left || !waiting.empty(); });

@@ -4,8 +4,6 @@
 
 #include "process/crash_reader.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "holdfast/base/threads.h"
 #include "process/elf_symbols.h"
 
 namespace holdfast::recovery {
@@ -51,13 +50,6 @@ std::string text_of(const CrashFrame& frame, const Symbol& symbol) {
   if (frame.path.empty()) return fmt::format("0x{:x} (in no file)", frame.address);
   const std::string place = fmt::format("({}+0x{:x})", frame.path, symbol.build_address);
   return symbol.function.empty() ? place : fmt::format("{} {}", symbol.function, place);
-}
-
-// Signals are for the thread of the watchdog.
-void block_signals() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 
 }  // namespace
@@ -95,7 +87,7 @@ struct CrashReader::Shared {
   bool is_left = false;
 
   static void read_all(const std::shared_ptr<Shared>& shared) {
-    block_signals();
+    leave_signals_to_others();  // to the thread of the watchdog
     std::unique_lock guard(shared->mutex);
     while (!shared->waiting.empty() && !shared->is_left) {
       CrashStory story = shared->waiting.front();

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -47,6 +49,23 @@ TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndWhichLimitApplies) {
 
   EXPECT_EXIT(start_without_memory(), testing::ExitedWithCode(0),
               "cannot start the thread that listens: .*ulimit -v 1024");
+}
+
+// A crash in a thread that blocked its signal ended the process without its crash handler.
+TEST(Threads, LeaveSignalsToOthersUnlessTheyHaveFailedThemselves) {
+  sigset_t blocked;
+
+  start_thread("a thread", [&] {
+    leave_signals_to_others();
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  }).join();
+
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGPIPE, SIGXFSZ, SIGALRM}) {
+    EXPECT_EQ(::sigismember(&blocked, signal), 1) << signal;
+  }
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+    EXPECT_EQ(::sigismember(&blocked, signal), 0) << signal;
+  }
 }
 
 }  // namespace

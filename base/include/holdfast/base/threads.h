@@ -30,4 +30,9 @@ Thread start_thread(const std::string& what, Function&& function) {
   }
 }
 
+// From here on the calling thread takes no signal that is sent to the process: those belong to the threads that handle
+// them. Signals that say that the thread itself has failed still reach their handlers: SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+// SIGTRAP, SIGSYS and SIGABRT. Threads that it starts inherit that.
+void leave_signals_to_others();
+
 }  // namespace holdfast

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -48,6 +50,19 @@ TEST(FolderThread, WaitsForNoTaskThatHangs) {
   EXPECT_EQ(thread.bytes(), 15U);
   gate->open();
   EXPECT_TRUE(thread.wait(surely()));
+}
+
+// A crash in a task ended the watchdog without its crash handler.
+TEST(FolderThread, LeavesSignalsToOthersUnlessATaskHasFailed) {
+  FolderThread thread;
+  sigset_t blocked;
+
+  thread.add([&] { ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked); }, 0);
+  ASSERT_TRUE(thread.wait(surely()));
+
+  EXPECT_EQ(::sigismember(&blocked, SIGTERM), 1);
+  EXPECT_EQ(::sigismember(&blocked, SIGSEGV), 0);
+  EXPECT_EQ(::sigismember(&blocked, SIGABRT), 0);
 }
 
 // The task that has begun uses what it owns, long after the end of its thread's owner.

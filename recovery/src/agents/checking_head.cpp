@@ -113,10 +113,16 @@ void CheckingHead::lose(int number, const std::string& why) {
   go_on_if_complete();
 }
 
-void CheckingHead::stop_gathering() {
-  if (stage_ != Stage::gathering) return;
-  is_cut_short_ = true;
-  begin_linking();
+bool CheckingHead::stop_waiting() {
+  if (stage_ == Stage::over) return false;
+  if (stage_ == Stage::gathering) {
+    is_cut_short_ = true;
+    begin_linking();
+  } else {
+    is_linking_cut_short_ = true;
+    end();
+  }
+  return true;
 }
 
 void CheckingHead::go_on_if_complete() {
@@ -162,6 +168,7 @@ void CheckingHead::begin_linking() {
     // Host 0 dials nobody. That a connection came is told by the host that dialed.
     for (const LinkPeer& peer : peers) links_.expect({.key = peer.key}, [](FileDescriptor) {});
   }
+  if (addresses.size() > 1) tell("the hosts connect with each other");
   timer_.expires_after(options_.link_timeout);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) end();
@@ -222,7 +229,8 @@ std::vector<HostCheck> CheckingHead::checks_of(int number, const Host& host) con
     const auto linked = host.linked.find(peer);
     std::string problem = linked == host.linked.end() ? host.lost : linked->second;
     if (linked == host.linked.end() && problem.empty()) {
-      problem = fmt::format("it was not made within {}", seconds_of(options_.link_timeout));
+      problem = is_linking_cut_short_ ? "it was not made yet, and the wait was ended"
+                                      : fmt::format("it was not made within {}", seconds_of(options_.link_timeout));
     }
     if (problem.empty()) {
       checks.push_back({.host = number, .what = what, .found = "works"});

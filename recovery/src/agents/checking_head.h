@@ -55,8 +55,9 @@ class CheckingHead {
   CheckingHead(const CheckingHead&) = delete;
   CheckingHead& operator=(const CheckingHead&) = delete;
 
-  // Waits no longer for hosts that are missing.
-  void stop_gathering();
+  // Waits no longer: first for hosts that are missing, then for connections. Returns false when the report is made, and
+  // only the others have to get it.
+  bool stop_waiting();
   int port() const { return listener_->port(); }
 
  private:
@@ -91,10 +92,11 @@ class CheckingHead {
   LinkListener links_;
   boost::asio::steady_timer timer_;
   Stage stage_ = Stage::gathering;
-  std::map<int, Host> hosts_;      // by number, from 1 on
-  std::set<std::string> refused_;  // what came and was not taken, each kind once
-  bool is_cut_short_ = false;      // the wait for hosts was ended early
-  int being_told_ = 0;             // hosts that do not have the verdict yet
+  std::map<int, Host> hosts_;          // by number, from 1 on
+  std::set<std::string> refused_;      // what came and was not taken, each kind once
+  bool is_cut_short_ = false;          // the wait for hosts was ended early
+  bool is_linking_cut_short_ = false;  // that for connections was
+  int being_told_ = 0;                 // hosts that do not have the verdict yet
   std::unique_ptr<AgentListener> listener_;
 };
 

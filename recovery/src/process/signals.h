@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 
 namespace holdfast::recovery {
+
+// A second signal within it is the first one, sent to all processes of a group and by a launcher.
+inline constexpr std::chrono::seconds kOneRequest(1);
 
 bool is_ignored(int signal);
 

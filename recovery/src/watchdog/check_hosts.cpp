@@ -4,8 +4,11 @@
 #include "holdfast/recovery/check_hosts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "agents/checking_host.h"  // first, for the sake of Asio
@@ -19,6 +22,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
 #include "hosts/surroundings.h"
+#include "process/signals.h"
 #include "watchdog/launch_variables.h"
 
 namespace holdfast::recovery {
@@ -74,11 +78,20 @@ HostsReport check_hosts(const HostsCheckOptions& options) {
     host = std::make_unique<CheckingHost>(io, checking, secret, on_over);
   }
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
-  signals.async_wait([&](const boost::system::error_code& error, int) {
-    if (error) return;
-    // Host 0 tells what it knows by then.
-    head != nullptr ? head->stop_gathering() : io.stop();
-  });
+  std::optional<std::chrono::steady_clock::time_point> last_signal;
+  const std::function<void()> wait_for_signal = [&] {
+    signals.async_wait([&](const boost::system::error_code& error, int) {
+      if (error) return;
+      const auto now = std::chrono::steady_clock::now();
+      const bool is_same = last_signal && now - *last_signal < kOneRequest;
+      if (!is_same) last_signal = now;
+      // Each one ends what host 0 waits for then, and it tells what it knows. The last wait is that for other hosts to
+      // take the report.
+      if (!is_same && (head == nullptr || !head->stop_waiting())) return io.stop();
+      wait_for_signal();
+    });
+  };
+  wait_for_signal();
   io.run();
   return report;
 }

@@ -45,8 +45,6 @@ namespace {
 // For an agent that is about to end, and for replicas of one that was killed.
 constexpr std::chrono::seconds kLockTime(2);
 constexpr std::chrono::seconds kTimeToDie(30);
-// A second signal within it is the first one, sent to all processes of a group and by a launcher.
-constexpr std::chrono::seconds kOneRequest(1);
 
 // What has to be the same on all hosts.
 std::map<std::string, std::string> choices_of(const WatchdogOptions& options, const Surroundings& found) {

@@ -73,7 +73,7 @@ TEST_F(CheckingHeadTest, NamesAHostThatDoesNotComeAndWhatWasRefusedMeanwhile) {
   start_host(1, options_of(1), secret_of(2));
   loopback_.run_until([this] { return !news_[0].empty() && !news_[1].empty(); }, "the refusal");
 
-  head_->stop_gathering();
+  head_->stop_waiting();
 
   const HostsReport report = report_of(0);
   EXPECT_FALSE(report.is_well);
@@ -100,7 +100,7 @@ TEST_F(CheckingHeadTest, ChecksThoseThatHaveCome) {
   for (const int host : {1, 3}) start_host(host, options_of(host));
   loopback_.run_until([this] { return news_[1] != "" && news_[3] != ""; }, "the hosts");
 
-  head_->stop_gathering();
+  head_->stop_waiting();
 
   // Either may have come without having told anything by then.
   const HostsReport report = report_of(0);
@@ -153,6 +153,26 @@ TEST_F(CheckingHeadTest, WaitsNoLongerForConnectionsThanItIsTold) {
   start_host(1, options_of(1));
 
   EXPECT_THAT(check_of(report_of(0), 1, "connection to host 0")->problem, HasSubstr("it was not made within"));
+}
+
+// Ctrl-C did nothing while host 0 waited for connections, which a firewall may swallow.
+TEST_F(CheckingHeadTest, WaitsForConnectionsUntilItIsStopped) {
+  CheckingOptions unreached = options_of(0);
+  unreached.head.host = "::2";
+  start_head(unreached);
+  CheckingOptions patient = options_of(1);
+  patient.reach_timeout = kSurely;
+  start_host(1, patient);
+  loopback_.run_until([this] { return news_[0].find("connect with each other") != std::string::npos; }, "the wait");
+
+  EXPECT_TRUE(head_->stop_waiting());
+  EXPECT_FALSE(head_->stop_waiting()) << "the report is made";
+
+  const HostsReport report = report_of(0);
+  EXPECT_FALSE(report.is_well);
+  EXPECT_EQ(check_of(report, 1, "meeting")->problem, "");
+  EXPECT_EQ(check_of(report, 1, "connection to host 0")->problem, "it was not made yet, and the wait was ended");
+  EXPECT_EQ(report_of(1).sentence, report.sentence);
 }
 
 }  // namespace

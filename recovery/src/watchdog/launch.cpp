@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -80,11 +79,13 @@ std::string find_program(const std::string& name) {
     throw Error(ErrorCode::not_found, fmt::format("there is no program {} that this user may execute", name));
   }
   const std::string path = variable("PATH").value_or(kUsualPath);
-  std::istringstream folders(path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    // An empty entry of PATH is the current folder, as POSIX has it.
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    const std::string folder = path.substr(begin, end - begin);
+    // An empty entry of PATH is the current folder, as POSIX has it. The first and the last one may be empty, too.
     const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
     if (is_program(candidate)) return candidate;
+    begin = end + 1;
   }
   throw Error(ErrorCode::not_found,
               fmt::format("there is no program {} in the folders of PATH ({}); for one in this folder write ./{}", name,
@@ -133,6 +134,14 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::ve
             fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
             fmt::format("{}={}", kRunDirectoryVariable, directory)};
   };
+}
+
+// Hosts take turns in replicas as in device slots. One that has taken over replicas of another host has more.
+int replicas_on_host_of(const NewProcess& process, int hosts) {
+  const int host = process.device_slot % hosts;
+  const int planned = process.replicas / hosts + (host < process.replicas % hosts ? 1 : 0);
+  const bool is_spare = process.rank >= process.replicas;
+  return is_spare ? planned : std::max(planned, process.local_rank + 1);
 }
 
 // The number of replicas: the option wins, then the launcher, then the devices, then the cores.
@@ -205,12 +214,13 @@ std::string digest_of_program(const std::string& path) {
 std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(std::vector<std::string> devices,
                                                                               int hosts, std::string run_directory) {
   return [devices = std::move(devices), hosts, directory = std::move(run_directory)](const NewProcess& process) {
-    // Hosts take turns in device slots (watchdog_options.h), so this is the number of the slot on its host.
-    const auto local = static_cast<std::size_t>(process.device_slot / hosts);
-    return std::vector<std::string>{fmt::format("RANK={}", process.rank), fmt::format("LOCAL_RANK={}", local),
+    // Hosts take turns in device slots (watchdog_options.h), so the slot has this number on its host.
+    const auto slot = static_cast<std::size_t>(process.device_slot / hosts);
+    return std::vector<std::string>{fmt::format("RANK={}", process.rank),
+                                    fmt::format("LOCAL_RANK={}", process.local_rank),
                                     fmt::format("WORLD_SIZE={}", process.replicas),
-                                    fmt::format("LOCAL_WORLD_SIZE={}", devices.size()),
-                                    fmt::format("HOLDFAST_DEVICE={}", devices.at(local)),
+                                    fmt::format("LOCAL_WORLD_SIZE={}", replicas_on_host_of(process, hosts)),
+                                    fmt::format("HOLDFAST_DEVICE={}", devices.at(slot)),
                                     fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
                                     fmt::format("{}={}", kRunDirectoryVariable, directory),
                                     // What a replica starts is not a host of the run.

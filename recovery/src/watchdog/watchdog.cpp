@@ -18,6 +18,7 @@
 #include "holdfast/recovery/run_lock.h"
 #include "hosts/local_host.h"
 #include "journal/recorded_actions.h"
+#include "journal/told_decision.h"
 #include "process/local_replicas.h"
 #include "process/signals.h"
 
@@ -230,17 +231,16 @@ void WatchdogLoop::decide_on(const Event& event) {
   nlohmann::json subject = {{"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
   const Member* member = find_member(state_, event.member);
   if (options_.hosts > 1 && member != nullptr) subject["host"] = member->host;
-  const auto intended = intended_ranks_.find(event.member);
   const int rank =
-      rank_of(event.member) >= 0 || intended == intended_ranks_.end() ? rank_of(event.member) : intended->second;
+      rank_of(event.member) >= 0 ? rank_of(event.member) : intended_ranks_.rank_of(event.member).value_or(-1);
   const bool were_hosts_cut = state_.cut.has_value();
   Decision decision = decide(state_, event, now);
   state_ = decision.state;
   for (const Action& action : decision.actions) perform(action);
   write_down(event, subject, decision, now);
-  tell_of(event, rank, decision, now);
   // Which host the run goes on without is decided after the report, when its members have left.
-  if (were_hosts_cut && !state_.cut) log(LogLevel::warning, decision.reason);
+  const bool has_parted_hosts = were_hosts_cut && !state_.cut;
+  tell_of(event, rank, decision, has_parted_hosts, now);
   forget_gone_processes();
 }
 
@@ -266,19 +266,10 @@ void WatchdogLoop::write_to_log(const std::vector<IncidentStory::Line>& lines) {
 }
 
 // Writes the log of the user: what was asked for, and a line for each incident.
-void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
+void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decision, bool has_parted_hosts, Moment now) {
   if (outcome_.has_other_choices) return;  // run_watchdog() logs it
   write_to_log(story_.take(event, rank, decision, now));
-  const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
-                            event.kind == EventKind::assignment_proposed;
-  if (is_asked_for) log(LogLevel::info, decision.reason);
-  const bool is_loss = event.kind == EventKind::device_slot_lost || event.kind == EventKind::host_lost ||
-                       event.kind == EventKind::hosts_cut;
-  if (is_loss) log(LogLevel::warning, decision.reason);
-  if (is_of_a_host(event.kind) && !is_loss && event.kind != EventKind::fence_passed)
-    log(LogLevel::info, decision.reason);
-  const bool is_of_a_slot = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
-  if (is_of_a_slot && event.kind != EventKind::device_slot_lost) log(LogLevel::info, decision.reason);
+  if (const auto level = told_level(event, decision, has_parted_hosts)) log(*level, decision.reason);
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::finish) continue;
     write_to_log(story_.end(*decision.state.verdict));
@@ -288,9 +279,8 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
 
 // Dropping a process kills it, so one is dropped only after the supervisor has forgotten it.
 void WatchdogLoop::forget_gone_processes() {
-  const auto is_gone = [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; };
-  std::erase_if(processes_, is_gone);
-  std::erase_if(intended_ranks_, is_gone);
+  std::erase_if(processes_, [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; });
+  intended_ranks_.forget_gone(state_);
 }
 
 // A member that the supervisor has forgotten counts as leaving.

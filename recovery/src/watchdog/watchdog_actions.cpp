@@ -58,12 +58,12 @@ void WatchdogLoop::perform(const Action& action) {
 }
 
 void WatchdogLoop::start_process(int id, int device_slot) {
-  const int rank = intended_rank(id);
+  const IntendedRank intended = intended_ranks_.choose(state_, id);
   try {
     const auto process = agent_of_host(state_.policy.host_of(device_slot))
                              .start({.executable = options_.executable,
                                      .arguments = options_.command,
-                                     .variables = variables_of(id, rank, device_slot),
+                                     .variables = variables_of(id, intended, device_slot),
                                      .member = id,
                                      .ignores_failing_writes = !options_.is_plain_program},
                                     handlers_of(id));
@@ -71,7 +71,7 @@ void WatchdogLoop::start_process(int id, int device_slot) {
   } catch (const Error& error) {
     return on_start_failed(id, error);
   }
-  send(id, {.body = hello_message(hello_to(rank))});
+  send(id, {.body = hello_message(hello_to(intended.rank))});
   // A plain program never reports that it is ready. It counts as ready when it runs.
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
@@ -82,31 +82,16 @@ void WatchdogLoop::on_start_failed(int id, const Error& error) {
   feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
 }
 
-std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int device_slot) const {
+std::vector<std::string> WatchdogLoop::variables_of(int id, const IntendedRank& intended, int device_slot) const {
   if (!options_.variables_of) return {};
   const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
     return entry.first != id && find_member(state_, entry.first) != nullptr;
   });
-  return options_.variables_of(
-      {.rank = rank, .replicas = state_.target, .device_slot = device_slot, .is_first = is_first});
-}
-
-// The lowest rank that no other process has or is to have. So exactly one process takes itself for the first.
-int WatchdogLoop::intended_rank(int id) {
-  std::set<int> taken;
-  for (const Member& member : state_.members) {
-    // Its rank is free again, and the process that is started next may be the one to take it.
-    const bool is_lost = member.stage == Stage::failed || member.stage == Stage::unreachable;
-    if (is_lost || member.stage == Stage::leaving) continue;
-    if (member.rank >= 0) {
-      taken.insert(member.rank);
-    } else if (const auto intended = intended_ranks_.find(member.id); intended != intended_ranks_.end()) {
-      taken.insert(intended->second);
-    }
-  }
-  int rank = 0;
-  while (taken.contains(rank)) ++rank;
-  return intended_ranks_[id] = rank;
+  return options_.variables_of({.rank = intended.rank,
+                                .local_rank = intended.local,
+                                .replicas = state_.target,
+                                .device_slot = device_slot,
+                                .is_first = is_first});
 }
 
 void WatchdogLoop::open_generation(const Action& action) {

@@ -40,6 +40,7 @@
 #include "links/link_listener.h"
 #include "process/crash_reader.h"
 #include "process/replica_process.h"
+#include "watchdog/intended_ranks.h"
 
 namespace holdfast::recovery {
 
@@ -68,7 +69,7 @@ class WatchdogLoop {
   void feed(Event event);
   void decide_on(const Event& event);
   void write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now);
-  void tell_of(const Event& event, int rank, const Decision& decision, Moment now);
+  void tell_of(const Event& event, int rank, const Decision& decision, bool has_parted_hosts, Moment now);
   static void write_to_log(const std::vector<IncidentStory::Line>& lines);
   void forget_gone_processes();
   Stage stage_of(int id) const;
@@ -97,8 +98,7 @@ class WatchdogLoop {
   void perform(const Action& action);
   void start_process(int id, int device_slot);
   void on_start_failed(int id, const Error& error);
-  std::vector<std::string> variables_of(int id, int rank, int device_slot) const;
-  int intended_rank(int id);
+  std::vector<std::string> variables_of(int id, const IntendedRank& intended, int device_slot) const;
   void open_generation(const Action& action);
   void open_on_hosts(HostAgent::Generation generation);
   HostAgent& agent_of_host(int host) const;
@@ -157,7 +157,7 @@ class WatchdogLoop {
   std::set<std::vector<std::string>> logged_crashes_;  // identified by their frames
   IncidentStory story_{!options_.is_plain_program};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
-  std::map<int, int> intended_ranks_;                         // by member
+  IntendedRanks intended_ranks_;
 
   // These two belong to the newest generation.
   std::vector<int> by_rank_;  // members

@@ -3,9 +3,10 @@
 // What `holdfast run -- PROGRAM` needs besides a watchdog. The program is found as a shell would find it. Each of its
 // processes gets the environment that the field's launchers give:
 //
-//   RANK, LOCAL_RANK               the rank that the process is started for. Its rank may change in later generations;
-//                                  only a program that registers (worker.h) learns of that
-//   WORLD_SIZE, LOCAL_WORLD_SIZE   the number of replicas that there are to be
+//   RANK, LOCAL_RANK               the rank that the process is started for, in the run and among the processes of its
+//                                  host. Its rank may change in later generations; only a program that registers
+//                                  (worker.h) learns of that. Those of a spare are at least the numbers below
+//   WORLD_SIZE, LOCAL_WORLD_SIZE   the number of replicas that there are to be, in the run and on this host
 //   MASTER_ADDR, MASTER_PORT       127.0.0.1, and a port that was free; the same while any process of the run lives
 //   HOLDFAST_DEVICE                the entry of the process in the list of devices
 //   HOLDFAST_DEVICES               that list, with commas

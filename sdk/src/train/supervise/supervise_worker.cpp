@@ -135,7 +135,7 @@ void require_asked_kind(DeviceKind kind) {
               "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
 }
 
-// It is one process alone of those that share the run directory: each device slot of a host has one at most.
+// It is one process alone of those that share the run directory: no two processes of a host have one local rank.
 bool is_first_in_folder(const recovery::Worker& worker) {
   if (!worker.has_own_folder()) return worker.rank() == 0;
   const char* const local_rank = std::getenv("LOCAL_RANK");

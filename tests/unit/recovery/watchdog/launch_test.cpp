@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/cores.h"
 #include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
 #include "support/thrown.h"
 #include "watchdog/launch_variables.h"
 
@@ -21,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -65,6 +70,35 @@ TEST_F(Launch, FindsTheProgramAsAShellWould) {
 
   EXPECT_THAT(found.executable, HasSubstr("/sh"));
   EXPECT_EQ(found.command.front(), "sh");
+}
+
+// POSIX: an empty entry is the current folder, also in the last place.
+TEST_F(Launch, SearchesTheCurrentFolderForEachEmptyEntryOfThePath) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "here") << "#!/bin/sh\n";
+  std::filesystem::permissions(folder / "here", std::filesystem::perms::owner_all);
+  const std::string path_before = std::getenv("PATH");
+  const std::filesystem::path folder_before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  WatchdogOptions of_the_folder = options(1);
+  of_the_folder.command = {"here"};
+  const auto found_with = [&](const char* path) {
+    ::setenv("PATH", path, 1);
+    try {
+      return for_any_program(of_the_folder, {}).executable;
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+
+  std::vector<std::string> found;
+  for (const char* path : {":/usr/bin", "/usr/bin::/bin", "/usr/bin:", ":"}) found.push_back(found_with(path));
+  const std::string without = found_with("/usr/bin:/bin");
+  ::setenv("PATH", path_before.c_str(), 1);
+  std::filesystem::current_path(folder_before);
+
+  EXPECT_THAT(found, Each("./here"));
+  EXPECT_THAT(without, HasSubstr("there is no program here in the folders of PATH"));
 }
 
 TEST_F(Launch, RefusesFoldersAndFilesThatMayNotBeExecuted) {
@@ -163,12 +197,45 @@ TEST_F(Launch, RunsOnThisHostAloneWhereTheUserSaysSo) {
 }
 
 TEST_F(Launch, TellsProcessesOfSeveralHostsWhereTheyAre) {
-  const std::vector<std::string> variables =
-      variables_on_hosts({"cpu:0", "cpu:5"}, 2, "/a/run")({.rank = 2, .replicas = 4, .device_slot = 3});
+  const std::vector<std::string> variables = variables_on_hosts(
+      {"cpu:0", "cpu:5"}, 2, "/a/run")({.rank = 2, .local_rank = 1, .replicas = 4, .device_slot = 3});
 
   EXPECT_THAT(variables,
               ElementsAre("RANK=2", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "HOLDFAST_DEVICE=cpu:5",
                           "HOLDFAST_DEVICES=cpu:0,cpu:5", "HOLDFAST_RUN_DIRECTORY=/a/run", "HOLDFAST_NNODES=1"));
+}
+
+// Two processes on one device had the same local rank, and a device without a process counted as a replica.
+TEST_F(Launch, CountsReplicasAndNotDevicesOfAHost) {
+  struct Case {
+    NewProcess process;
+    std::vector<std::string> devices;
+    std::string expected;
+  };
+  const std::vector<std::string> one = {"cuda:0"}, three = {"cuda:0", "cuda:1", "cuda:2"};
+  for (const Case& each : {
+           // Two hosts, each with two processes on its only device.
+           Case{{.rank = 0, .local_rank = 0, .replicas = 4, .device_slot = 0}, one, "0 of 2 on cuda:0"},
+           Case{{.rank = 3, .local_rank = 1, .replicas = 4, .device_slot = 1}, one, "1 of 2 on cuda:0"},
+           // Three replicas on more devices.
+           Case{{.rank = 2, .local_rank = 1, .replicas = 3, .device_slot = 2}, three, "1 of 2 on cuda:1"},
+           Case{{.rank = 1, .local_rank = 0, .replicas = 3, .device_slot = 1}, three, "0 of 1 on cuda:0"},
+           // It has taken over a replica of the other host.
+           Case{{.rank = 1, .local_rank = 2, .replicas = 4, .device_slot = 4}, three, "2 of 3 on cuda:2"},
+           // A spare.
+           Case{{.rank = 4, .local_rank = 2, .replicas = 4, .device_slot = 4}, three, "2 of 2 on cuda:2"},
+       }) {
+    const std::vector<std::string> variables = variables_on_hosts(each.devices, 2, "/a/run")(each.process);
+    const auto value = [&](const std::string& name) {
+      for (const std::string& variable : variables) {
+        if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
+      }
+      return std::string("none");
+    };
+
+    EXPECT_EQ(fmt::format("{} of {} on {}", value("LOCAL_RANK"), value("LOCAL_WORLD_SIZE"), value("HOLDFAST_DEVICE")),
+              each.expected);
+  }
 }
 
 TEST_F(Launch, CompletesTheOptionsOfOneOfSeveralHosts) {

@@ -7,27 +7,23 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <new>
 
 #include "core/held_in_place.h"
+#include "core/huge_pages.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 class HostMemory final : public MemorySpace {
  public:
   std::string device() const override { return "cpu"; }
 
   std::shared_ptr<float[]> allocate(std::size_t floats) override {
-    // Cache lines, and whole vectors of every instruction set.
-    auto* const memory =
-        static_cast<float*>(::operator new(std::max<std::size_t>(floats, 1) * sizeof(float), kAlignment));
+    std::unique_ptr<float[], FloatsRelease> memory = allocate_floats(floats);
     // Zeros, because padding between arrays must add nothing to a norm or a digest.
-    std::fill_n(memory, floats, 0.0F);
-    return {memory, [](float* released) { ::operator delete(released, kAlignment); }};
+    std::fill_n(memory.get(), floats, 0.0F);
+    return memory;
   }
 
   void copy_to_host(std::span<const float> from, std::span<float> to) override { copy(from, to); }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "holdfast/core/memory_space.h"
 #include "holdfast/core/tensor.h"
 
 namespace holdfast {
@@ -44,6 +45,29 @@ TEST(HugePages, AreAskedForInLargeTensorsAlone) {
   EXPECT_TRUE(is_asked_for(large.values().data(), large.bytes().size()));
   EXPECT_TRUE(is_asked_for(bytes.bytes().data(), bytes.bytes().size()));
   EXPECT_FALSE(is_asked_for(small.values().data(), small.bytes().size()));
+}
+
+// Arenas of weights and of activations, and scratch memory of products.
+TEST(HugePages, AreAskedForInLargeArraysOfFloatsAlone) {
+  if (!has_huge_pages()) GTEST_SKIP() << "this kernel has no transparent huge pages";
+  constexpr std::size_t kLarge = kLargeBlockBytes / sizeof(float);
+
+  const auto large = allocate_floats(kLarge);
+  const auto small = allocate_floats(16);
+  const std::shared_ptr<float[]> arena = host_memory().allocate(kLarge);
+
+  EXPECT_TRUE(is_asked_for(large.get(), kLargeBlockBytes));
+  EXPECT_TRUE(is_asked_for(arena.get(), kLargeBlockBytes));
+  EXPECT_FALSE(is_asked_for(small.get(), 64));
+}
+
+TEST(AllocateFloats, BeginsAtACacheLineOrAHugePage) {
+  for (const std::size_t floats : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{100'000}}) {
+    const auto memory = allocate_floats(floats);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % kArrayAlignmentBytes, 0U) << floats;
+  }
+  const auto large = allocate_floats(kLargeBlockBytes / sizeof(float));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.get()) % kHugePageBytes, 0U);
 }
 
 TEST(HugePages, LeaveTensorsOfZeros) {

@@ -214,7 +214,8 @@ TEST_F(StartingAnew, ChangesNothingWhenAFolderCannotBeRenamed) {
     const ProgramResult result = run_with_mount(fixed, {kFresh}, command({}));
 
     EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.output, HasSubstr(" error the earlier run in " + fixed + " cannot be put aside to start anew"));
+    EXPECT_THAT(result.output, HasSubstr(" error the earlier run in " + run_ +
+                                         " cannot be put aside to start anew: " + fixed + " cannot be renamed"));
     EXPECT_THAT(result.output, HasSubstr("move it away yourself, or give another run directory"));
     EXPECT_EQ(files_of(run_), run);
     EXPECT_EQ(file_digests(copies_), copies);

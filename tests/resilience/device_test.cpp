@@ -44,7 +44,7 @@ TEST_P(RunOnADevice, GivesTheSameWeights) {
   const nlohmann::json report = completed(run);
 
   EXPECT_EQ(report.at("weights_digest"), undisturbed_digest());
-  EXPECT_EQ(report.at("restarts").size(), GetParam().faults.size());
+  EXPECT_EQ(report.at("restarts").size(), GetParam().faults.size()) << report.at("restarts").dump(1);
 }
 
 const auto kCases = testing::Values(

@@ -29,12 +29,15 @@ bool is_spread(const MemoryDesc& callers, const MemoryDesc& chosen) {
 TEST(FactorLayout, SpreadsColumnsThatShareSetsOfTheCache) {
   if (!is_avx2()) GTEST_SKIP() << "oneDNN has other products on this processor";
   const ProductFactors wide = {.left = matrix(32, 256), .right = matrix(256, 1024)};
-  const ProductFactors deep = {.left = matrix(1024, 2048, Tag::ba), .right = matrix(2048, 256)};
+  const ProductFactors deep = {.left = matrix(1024, 2048, Tag::ba), .right = matrix(2048, 128)};
+  const ProductFactors in_four_sets = {.left = matrix(256, 2048, Tag::ba), .right = matrix(2048, 256)};
 
   EXPECT_FALSE(is_spread(wide.left, spread_in_cache(wide).left));
   EXPECT_EQ(spread_in_cache(wide).right.data.format_desc.blocking.strides[0], 1040);
   EXPECT_EQ(spread_in_cache(deep).left.data.format_desc.blocking.strides[1], 1040);
   EXPECT_FALSE(is_spread(deep.right, spread_in_cache(deep).right));
+  EXPECT_EQ(spread_in_cache(in_four_sets).left.data.format_desc.blocking.strides[1], 272);
+  EXPECT_EQ(spread_in_cache(in_four_sets).right.data.format_desc.blocking.strides[0], 272);
 }
 
 TEST(FactorLayout, LeavesFactorsForWhichACopyWouldNotPay) {
@@ -43,9 +46,11 @@ TEST(FactorLayout, LeavesFactorsForWhichACopyWouldNotPay) {
     EXPECT_FALSE(is_spread(factors.left, chosen.left) || is_spread(factors.right, chosen.right));
   };
 
-  // No neighbours in a set; read by few rows; a short column; copied by oneDNN; read along its rows.
+  // No neighbours in a set; read by few rows, for two sets and for four; a short column; copied by oneDNN; read along
+  // its rows.
   expect_left_alone({.left = matrix(32, 256), .right = matrix(256, 1000)});
   expect_left_alone({.left = matrix(31, 256), .right = matrix(256, 1024)});
+  expect_left_alone({.left = matrix(255, 256), .right = matrix(256, 768)});
   expect_left_alone({.left = matrix(32, 15), .right = matrix(15, 1024)});
   expect_left_alone({.left = matrix(2048, 256), .right = matrix(256, 1024)});
   expect_left_alone({.left = matrix(32, 1024), .right = matrix(1024, 256, Tag::ba)});
@@ -87,7 +92,8 @@ TEST(FactorLayout, ChangesNoBitOfAProduct) {
   };
   for (const Case& one :
        {Case{32, 256, 1024, false, false}, Case{32, 1024, 256, false, true}, Case{256, 300, 1024, true, false},
-        Case{512, 70, 512, true, false}, Case{1024, 129, 64, true, true}, Case{33, 16, 2048, true, false}}) {
+        Case{256, 300, 256, true, false}, Case{512, 70, 512, true, false}, Case{1024, 129, 64, true, true},
+        Case{33, 16, 2048, true, false}}) {
     BatchedProductShape shape = {.rows = one.rows, .inner = one.inner, .columns = one.columns};
     if (one.is_left_transposed) shape.left = {.row = 1, .column = one.rows};
     if (one.is_right_transposed) shape.right = {.row = 1, .column = one.inner};

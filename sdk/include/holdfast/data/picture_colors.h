@@ -8,7 +8,7 @@
 // are f32 from 0 to `max_value`, or u8 from 0 to 255, where `max_value` has no influence. The size and the type of a
 // picture stay. What is drawn for a sample is a function of (seed, epoch, sample), and the name of a change holds all
 // of its options, as in picture_changes.h. Changes of colors take three channels: red, green and blue; all others take
-// any number. Changes of hue and saturation take pixels below 0 for 0.
+// any number. Changes of hue and saturation take NaN and minus infinity for 0, and infinity for the largest number.
 //
 // Each function throws Error{invalid_argument} for numbers that can never work, and map() for samples that are not such
 // a picture.
@@ -47,7 +47,7 @@ struct ColorJitterOptions {
 };
 
 // Brightness, contrast, saturation and hue, in this order (RandomColorJitter). Pixels are cut to 0 to max_value after
-// brightness, after contrast and after hue.
+// brightness and after contrast.
 PictureChange random_color_jitter(const ColorJitterOptions& options);
 
 // max_value - pixel, with this probability (RandomInvert).

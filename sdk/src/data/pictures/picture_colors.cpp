@@ -41,21 +41,21 @@ struct HueSaturationValue {
   float value = 0;
 };
 
-// Next to a channel below 0, a saturation would be infinite or NaN. A NaN counts as 0, and infinity as the largest
-// number. Channels from 0 on keep their bits.
-float within_colors(float channel) {
-  return channel >= 0 ? std::min(channel, std::numeric_limits<float>::max()) : 0.0F;
+// One such channel would make a NaN of all three.
+float finite_color(float channel) {
+  if (std::isfinite(channel)) return channel;
+  return channel > 0 ? std::numeric_limits<float>::max() : 0.0F;
 }
 
 HueSaturationValue hsv_of(const float* pixel) {
-  const float red = within_colors(pixel[0]);
-  const float green = within_colors(pixel[1]);
-  const float blue = within_colors(pixel[2]);
+  const float red = finite_color(pixel[0]);
+  const float green = finite_color(pixel[1]);
+  const float blue = finite_color(pixel[2]);
   const float value = std::max({red, green, blue});
   const float range = value - std::min({red, green, blue});
-  // Gray has no hue. Without this, the next line would divide by 0.
-  if (!(range > 0)) return {.hue = 0, .saturation = 0, .value = value};
   const float sixth = 1 / (6 * range);
+  // Gray has no hue. A range near 0 is gray as well: a sixth that is infinite would make a NaN of its hue.
+  if (!std::isfinite(sixth)) return {.hue = 0, .saturation = 0, .value = value};
   float hue = 0;
   // Exact comparisons are right here: `value` is one of the three. Where two are equal, both formulas give one hue.
   if (value == red) {
@@ -65,7 +65,9 @@ HueSaturationValue hsv_of(const float* pixel) {
   } else {
     hue = sixth * (red - green) + 4.0F / 6;
   }
-  return {.hue = hue < 0 ? hue + 1 : hue, .saturation = range / value, .value = value};
+  // Next to a channel below 0 the quotient may be infinite, as with black, and infinity times 0 would be NaN.
+  const float most = std::numeric_limits<float>::max();
+  return {.hue = hue < 0 ? hue + 1 : hue, .saturation = std::clamp(range / value, -most, most), .value = value};
 }
 
 // Any real number is a hue: whole turns are taken off. Each channel is a piecewise linear function of the turn.
@@ -117,10 +119,7 @@ void jitter(const ColorJitterOptions& options, const Pixels& pixels, Random& ran
     clamp_pixels(pixels);
   }
   if (is_set(options.saturation)) scale_saturation(pixels, drawn_from(options.saturation, random));
-  if (is_set(options.hue)) {
-    move_hue(pixels, drawn_from(options.hue, random));
-    clamp_pixels(pixels);
-  }
+  if (is_set(options.hue)) move_hue(pixels, drawn_from(options.hue, random));
 }
 
 }  // namespace

@@ -149,34 +149,45 @@ TEST(PictureColors, StayPicturesForAnyDraw) {
   }
 }
 
-// Next to a channel below 0, the saturation of black was infinite, and the pixel became NaN.
-TEST(PictureColors, MakeNumbersOfPixelsOutOfRange) {
+// The saturation of black next to a channel below 0 is infinite, and so is the hue of a color that is nearly gray.
+TEST(PictureColors, MakeNoNaN) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float largest = std::numeric_limits<float>::max();
   for (const std::vector<float>& pixel : std::vector<std::vector<float>>{{0, -0.5F, -0.25F},
-                                                                         {1e-38F, -3, 0},
+                                                                         {1e-40F, -3, 0},
+                                                                         {1e-40F, 0, 0},
                                                                          {-1, -2, -3},
                                                                          {largest, -largest, 0},
                                                                          {std::nanf(""), 0.5F, 0.25F},
+                                                                         {0.5F, 0.25F, std::nanf("")},
+                                                                         {infinity, infinity, infinity},
                                                                          {infinity, -infinity, 0.5F}}) {
     SCOPED_TRACE(testing::PrintToString(pixel));
     std::vector<float> pixels(60, 0.25F);
     std::ranges::copy(pixel, pixels.begin());
 
     EXPECT_THAT(changed(random_hue({0.3F, 0.3F}), pixels), Each(testing::AllOf(testing::Ge(0.0F), testing::Le(1.0F))));
-    EXPECT_THAT(changed(random_saturation({0.7F, 0.7F}), pixels), Each(testing::Ge(0.0F)));
+    EXPECT_THAT(changed(random_saturation({0.7F, 0.7F}), pixels),
+                Each(testing::AllOf(testing::Ge(-largest), testing::Le(largest))));
     EXPECT_THAT(changed(random_color_jitter({.saturation = {0.7F, 0.7F}, .hue = {0.3F, 0.3F}}), pixels),
-                Each(testing::AllOf(testing::Ge(0.0F), testing::Le(1.0F))));
+                Each(testing::Not(testing::IsNan())));
   }
 }
 
-TEST(PictureColors, JitterOfTheHueHasTheBitsOfThatChange) {
-  std::vector<float> bright = reference_colors();
-  bright[7] = 300;
-  const PictureChange jitter = random_color_jitter({.hue = {0.2F, 0.2F}, .max_value = 255});
+// Samples that were standardized have such pixels. Only random_hue() cuts them to 0 to max_value.
+TEST(PictureColors, ComputeWithPixelsBelowZero) {
+  std::vector<float> pixels(60, 0.25F);
+  std::ranges::copy(std::vector<float>{0.5F, -0.25F, -0.25F, -0.25F, -0.5F, -0.5F}, pixels.begin());
+  const auto first_six = [&](const PictureChange& change) {
+    std::vector<float> found = changed(change, pixels);
+    found.resize(6);
+    return found;
+  };
 
-  EXPECT_EQ(changed(jitter), changed(random_hue({0.2F, 0.2F}, 255)));
-  EXPECT_EQ(changed(jitter, bright), changed(random_hue({0.2F, 0.2F}, 255), bright));
+  EXPECT_EQ(first_six(random_color_jitter({.hue = {0.5F, 0.5F}})),
+            (std::vector<float>{-0.25F, 0.5F, 0.5F, -0.5F, -0.25F, -0.25F}));
+  EXPECT_EQ(first_six(random_hue({0.5F, 0.5F})), (std::vector<float>{0, 0.5F, 0.5F, 0, 0, 0}));
+  EXPECT_EQ(first_six(random_saturation({1, 1})), (std::vector<float>{0.5F, 0, 0, -0.25F, -0.25F, -0.25F}));
 }
 
 TEST(PictureColors, DrawForEachSampleAndEpoch) {

@@ -94,7 +94,7 @@ class ParquetTable {
 
  private:
   [[noreturn]] void refuse(const std::string& reason) const {
-    throw Error(ErrorCode::invalid_file, fmt::format("{}: {}", quoted_text(data_.path), reason));
+    throw Error(ErrorCode::invalid_file, fmt::format("{}: {}", quoted_path(data_.path), reason));
   }
   [[noreturn]] void refuse_cell(const TableColumn& column, std::size_t row, const std::string& reason) const {
     refuse(fmt::format("row {}, column {}: {}; correct it, or leave the column out by ParquetOptions::columns", row,
@@ -119,7 +119,7 @@ class ParquetTable {
   }
 
   void open() {
-    FileDescriptor file = open_regular_file(data_.path, O_RDONLY, fmt::format("open {}", quoted_text(data_.path)));
+    FileDescriptor file = open_regular_file(data_.path, O_RDONLY, fmt::format("open {}", quoted_path(data_.path)));
     // The object of Arrow closes the descriptor, also if it cannot be made.
     const auto input = value_of(arrow::io::ReadableFile::Open(file.release()));
     parquet::arrow::FileReaderBuilder builder;
@@ -161,7 +161,7 @@ class ParquetTable {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}, column {} is of {}, and tables have integers, floats and strings; write it as one of "
                             "these, or leave it out by ParquetOptions::columns",
-                            quoted_text(data_.path), quoted_text(field.name()), type->ToString()));
+                            quoted_path(data_.path), quoted_text(field.name()), type->ToString()));
   }
 
   // Adds to a count of bytes. The file says most of these numbers, so they may be negative or overflow the sum.
@@ -366,7 +366,7 @@ Table read_parquet(const std::string& path, const ParquetOptions& options) {
     return ParquetTable(path, options).read();
   } catch (const parquet::ParquetException& exception) {
     throw Error(ErrorCode::invalid_file, fmt::format("{}: Arrow cannot read it ({}); it is not a whole Parquet file",
-                                                     quoted_text(path), shown_text(exception.what())));
+                                                     quoted_path(path), shown_text(exception.what())));
   }
 }
 

@@ -38,5 +38,20 @@ TEST(QuotedText, EscapesWhatIsNotUtf8) {
   EXPECT_EQ(quoted_text("\xE2\x82\xAC\xE2\x82"), "\"\xE2\x82\xAC\\xe2\\x82\"");
 }
 
+// Cut like another text, a path lost the name of the file.
+TEST(QuotedPath, KeepsBothEnds) {
+  std::string euros;
+  for (int i = 0; i < 150; ++i) euros += "\xE2\x82\xAC";
+
+  EXPECT_EQ(quoted_path("/data/a\x1b[2J.csv"), R"("/data/a\x1b[2J.csv")");
+  EXPECT_EQ(quoted_path(std::string(400, 'x')), '"' + std::string(400, 'x') + '"');
+  EXPECT_EQ(quoted_path(std::string(200, 'x') + std::string(201, 'y')),
+            '"' + std::string(100, 'x') + "..." + std::string(99, 'x') + std::string(201, 'y') + '"');
+  EXPECT_EQ(quoted_path(euros + "/ab.csv"), '"' + euros.substr(0, 99) + "..." + euros.substr(0, 291) + "/ab.csv\"");
+  // 25 escapes of four bytes each, and 73.
+  EXPECT_EQ(quoted_path(std::string(5'000'000, '\x7F') + "a.csv"),
+            '"' + shown_text(std::string(25, '\x7F')) + "..." + shown_text(std::string(73, '\x7F'), 300) + "a.csv\"");
+}
+
 }  // namespace
 }  // namespace holdfast

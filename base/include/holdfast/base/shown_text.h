@@ -18,4 +18,8 @@ std::string shown_text(std::string_view text, std::size_t most = 200);
 // The same in quotation marks. A text that was cut ends with "...".
 std::string quoted_text(std::string_view text, std::size_t most = 200);
 
+// The same for a path. One whose escaped form has more than 400 bytes keeps its first 100 and its
+// last 300, so that the file is still named: "/data/runs...ings/0012.csv".
+std::string quoted_path(std::string_view path);
+
 }  // namespace holdfast

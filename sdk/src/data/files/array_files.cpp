@@ -10,6 +10,7 @@
 #include "data/files/file_array.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/format/exchange/chosen_arrays.h"
 
 namespace holdfast {
@@ -33,7 +34,7 @@ std::vector<NamedTensor> read_chosen(const std::string& path, ArrayFileKind kind
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("reading arrays of {} needs the name of at least one and max_bytes of at least 1, not {} "
                             "names and {}",
-                            path, names.size(), options.max_bytes));
+                            quoted_path(path), names.size(), options.max_bytes));
   }
   // Opens the file and checks what it says of the chosen arrays, but reads no element yet.
   const ChosenArrays chosen(posix_file_system(), path, kind, names,

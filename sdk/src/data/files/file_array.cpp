@@ -32,7 +32,7 @@ void swap_elements(std::span<std::byte> bytes, std::size_t element_bytes) {
 }  // namespace
 
 std::string file_array_label(const std::string& path, const std::string& array) {
-  return array.empty() ? path : fmt::format("array {} of {}", quoted_text(array), path);
+  return array.empty() ? quoted_path(path) : fmt::format("array {} of {}", quoted_text(array), quoted_path(path));
 }
 
 Shape shape_of_file_array(const std::vector<std::uint64_t>& extents, const std::string& label) {

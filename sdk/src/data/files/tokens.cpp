@@ -18,6 +18,7 @@
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -155,8 +156,9 @@ void refuse_numpy(File& file, const std::string& path) {
   const bool is_numpy =
       file.read_at(0, start) == start.size() && std::memcmp(start.data(), kStart.data(), start.size()) == 0;
   if (!is_numpy) return;
-  throw Error(ErrorCode::invalid_file,
-              fmt::format("{} is a file of NumPy, not of ids alone; open_tokens({{.path = ...}}) reads it", path));
+  throw Error(
+      ErrorCode::invalid_file,
+      fmt::format("{} is a file of NumPy, not of ids alone; open_tokens({{.path = ...}}) reads it", quoted_path(path)));
 }
 
 }  // namespace
@@ -217,9 +219,9 @@ Tokens open_raw_tokens(const std::string& path, const RawTokens& options) {
         ErrorCode::invalid_file,
         fmt::format("{} has {} bytes, which is not a header of {} and whole ids of {} bytes ({}): it was cut off "
                     "within an id, or has another type or header",
-                    path, bytes, header, id_bytes, name(options.dtype)));
+                    quoted_path(path), bytes, header, id_bytes, name(options.dtype)));
   }
-  OpenFileArray array({.label = path, .file = std::move(file), .offset = header, .dtype = options.dtype},
+  OpenFileArray array({.label = quoted_path(path), .file = std::move(file), .offset = header, .dtype = options.dtype},
                       Shape{static_cast<std::int64_t>((bytes - header) / id_bytes)}, DType::i32);
   auto ids = std::make_shared<const TokenArray>(std::move(array));
   return Tokens(ids, 0, ids->size());

@@ -137,7 +137,7 @@ void CacheFile::open(FileSystem& files, const CacheContent* wanted) {
     throw Error(ErrorCode::incompatible,
                 fmt::format("the cache {} was made of other data ({}) than it is asked for ({}); remove it, or give "
                             "another path",
-                            quoted_text(path_), shown_text(text), shown_text(wanted->text)));
+                            quoted_path(path_), shown_text(text), shown_text(wanted->text)));
   }
   // The file has room for this index, so its size cannot wrap. That of all samples could.
   if (numbers[1] > size / sizeof(Digest::bytes) ||
@@ -213,7 +213,7 @@ void CacheFile::refuse_sample(std::int64_t sample) const {
 }
 
 void CacheFile::refuse(const std::string& reason) const {
-  throw Error(ErrorCode::invalid_file, fmt::format("cannot read the cache {}: {}", quoted_text(path_), reason));
+  throw Error(ErrorCode::invalid_file, fmt::format("cannot read the cache {}: {}", quoted_path(path_), reason));
 }
 
 }  // namespace holdfast

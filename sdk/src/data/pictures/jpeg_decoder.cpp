@@ -52,7 +52,7 @@ class JpegReader {
     // Four are CMYK or YCCK, and what they look like depends on a color profile, which is not read.
     if (info_.num_components != 1 && info_.num_components != 3) {
       throw Error(ErrorCode::unsupported, fmt::format("the JPEG picture {} has {} colors (CMYK?); convert it to RGB",
-                                                      quoted_text(path_), info_.num_components));
+                                                      quoted_path(path_), info_.num_components));
     }
     // Outside of the functions that jump: it has a destructor, which a jump would pass over. It refuses too many pixels
     // before it takes their memory.
@@ -105,7 +105,7 @@ class JpegReader {
   void require(bool succeeded) const {
     if (succeeded) return;
     throw Error(ErrorCode::invalid_file, fmt::format("{} is not a whole JPEG picture: {}; fetch it again, or remove it",
-                                                     quoted_text(path_), shown_text(message_.data())));
+                                                     quoted_path(path_), shown_text(message_.data())));
   }
 
   std::span<const std::uint8_t> bytes_;

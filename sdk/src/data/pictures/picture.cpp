@@ -28,7 +28,7 @@ Picture decode_picture(std::span<const std::uint8_t> bytes, const DecodeOptions&
   if (begins_with(bytes, kPng)) return decode_png(bytes, options, path);
   throw Error(ErrorCode::invalid_file,
               fmt::format("{} is neither a JPEG nor a PNG file ({} bytes); convert it, or remove it from the folder",
-                          quoted_text(path), bytes.size()));
+                          quoted_path(path), bytes.size()));
 }
 
 Picture sized_picture(std::uint64_t height, std::uint64_t width, const DecodeOptions& options,
@@ -37,7 +37,7 @@ Picture sized_picture(std::uint64_t height, std::uint64_t width, const DecodeOpt
   if (height == 0 || width == 0 || height * width > static_cast<std::uint64_t>(options.max_pixels)) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("the picture {} has {} x {} pixels, where 1 to {} are allowed; raise max_pixels to read it",
-                            quoted_text(path), height, width, options.max_pixels));
+                            quoted_path(path), height, width, options.max_pixels));
   }
   Picture picture{.height = static_cast<std::int64_t>(height),
                   .width = static_cast<std::int64_t>(width),

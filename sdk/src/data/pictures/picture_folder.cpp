@@ -55,7 +55,7 @@ std::vector<FolderEntry> entries_of(const fs::path& folder) {
   }
   if (failure) {
     throw system_error(failure.value(),
-                       fmt::format("cannot list the folder of pictures {}", quoted_text(folder.string())));
+                       fmt::format("cannot list the folder of pictures {}", quoted_path(folder.string())));
   }
   // By bytes, since the order of a folder differs between file systems, and numbers of samples follow from it.
   std::ranges::sort(entries, {}, &FolderEntry::name);
@@ -82,7 +82,7 @@ class PictureLister {
     root_ = fs::canonical(folder, failure);
     if (failure) {
       const Error error =
-          system_error(failure.value(), fmt::format("cannot open the folder of pictures {}", quoted_text(folder)));
+          system_error(failure.value(), fmt::format("cannot open the folder of pictures {}", quoted_path(folder)));
       throw Error(
           error.code(),
           fmt::format("{}; give the folder that holds a folder of pictures for each class, by a path that counts "
@@ -104,7 +104,7 @@ class PictureLister {
         throw Error(ErrorCode::invalid_argument,
                     fmt::format("the folder {} of class {} holds no picture; add some, or name the other classes in "
                                 "PictureOptions::classes",
-                                quoted_text((root_ / name).string()), quoted_text(name)));
+                                quoted_path((root_ / name).string()), quoted_text(name)));
       }
     }
     result_.digest = digest_.finish().hex();
@@ -124,7 +124,7 @@ class PictureLister {
           fmt::format(
               "the folder {} holds no folder; look at the path, or move the pictures of each class into a folder "
               "with its name",
-              quoted_text(root_.string())));
+              quoted_path(root_.string())));
     }
     return names;
   }
@@ -140,7 +140,7 @@ class PictureLister {
       if (is_name && fs::is_symlink(status)) refuse_folder_link(root_ / name);
       if (!is_name || !fs::is_directory(status)) {
         throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{} has no folder {} for that class", quoted_text(root_.string()), quoted_text(name)));
+                    fmt::format("{} has no folder {} for that class", quoted_path(root_.string()), quoted_text(name)));
       }
       if (!seen.insert(name).second) {
         throw Error(ErrorCode::invalid_argument, fmt::format("class {} is named twice", quoted_text(name)));
@@ -151,7 +151,7 @@ class PictureLister {
   // `name` is the path below the root, which is the same wherever the folder lies.
   void add_folder(const fs::path& path, const std::string& name, int depth) {
     if (depth > kMostDepth) {
-      throw Error(ErrorCode::refused, fmt::format("{} lies more than {} folders deep", quoted_text(name), kMostDepth));
+      throw Error(ErrorCode::refused, fmt::format("{} lies more than {} folders deep", quoted_path(name), kMostDepth));
     }
     for (const FolderEntry& entry : entries_of(path)) {
       const std::string entry_name = name + '/' + entry.name;
@@ -169,18 +169,18 @@ class PictureLister {
     // Nobody would notice pictures that were left out without a word.
     if (is_one_of(ending, {".gif", ".bmp", ".webp", ".tif", ".tiff"})) {
       throw Error(ErrorCode::unsupported, fmt::format("the picture {} is not JPEG or PNG; convert it, or remove it",
-                                                      quoted_text(path.string())));
+                                                      quoted_path(path.string())));
     }
     if (!is_one_of(ending, {".jpg", ".jpeg", ".png"})) return;
     // Before the file is looked at, so that a folder of any size takes bounded memory.
     if (std::cmp_greater_equal(result_.files.size(), options_.max_files)) {
       throw Error(ErrorCode::invalid_file, fmt::format("{} holds more than {} pictures; raise max_files to read it",
-                                                       quoted_text(root_.string()), options_.max_files));
+                                                       quoted_path(root_.string()), options_.max_files));
     }
     const fs::path resolved = is_link ? resolved_within(path) : path;
     struct stat status {};
     if (::stat(resolved.c_str(), &status) != 0) {
-      throw system_error(errno, fmt::format("cannot look at the picture {}", quoted_text(path.string())));
+      throw system_error(errno, fmt::format("cannot look at the picture {}", quoted_path(path.string())));
     }
     result_.files.push_back({.path = resolved.string(), .bytes = status.st_size, .label = label_});
     // A NUL ends the name, as no name holds one.
@@ -195,12 +195,12 @@ class PictureLister {
     std::error_code failure;
     const fs::path target = fs::canonical(link, failure);
     if (failure)
-      throw system_error(failure.value(), fmt::format("cannot follow the link {}", quoted_text(link.string())));
+      throw system_error(failure.value(), fmt::format("cannot follow the link {}", quoted_path(link.string())));
     // By parts of paths. As texts, "/data/a" would also begin "/data/ab".
     const bool is_within = std::mismatch(root_.begin(), root_.end(), target.begin(), target.end()).first == root_.end();
     if (!is_within) {
       throw Error(ErrorCode::refused, fmt::format("the link {} leaves the folder of pictures {}; copy the picture",
-                                                  quoted_text(link.string()), quoted_text(root_.string())));
+                                                  quoted_path(link.string()), quoted_path(root_.string())));
     }
     return target;
   }
@@ -208,7 +208,7 @@ class PictureLister {
   [[noreturn]] static void refuse_folder_link(const fs::path& link) {
     throw Error(ErrorCode::refused,
                 fmt::format("{} is a link to a folder, which is not followed; copy or bind the folder",
-                            quoted_text(link.string())));
+                            quoted_path(link.string())));
   }
 
   const PictureOptions& options_;
@@ -231,7 +231,7 @@ std::vector<std::string> picture_classes(const std::string& folder) {
 // Runs on the threads that load. The file may have changed since the folder was listed, so everything that was checked
 // then is checked again, on the open file and not on its name.
 std::vector<std::uint8_t> read_listed(const PictureFile& file, std::int64_t max_file_bytes) {
-  const std::string purpose = fmt::format("read the picture {}", quoted_text(file.path));
+  const std::string purpose = fmt::format("read the picture {}", quoted_path(file.path));
   const FileDescriptor descriptor = open_regular_file(file.path, O_RDONLY | O_NOFOLLOW, purpose);
   struct stat status {};
   if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, fmt::format("cannot {}", purpose));

@@ -161,7 +161,7 @@ class PictureSource : public SourceStage {
   }
 
   std::string place(std::int64_t position) const override {
-    return fmt::format("the picture {}", quoted_text(file_of(position).path));
+    return fmt::format("the picture {}", quoted_path(file_of(position).path));
   }
   // Size and scale of samples are left out: the pictures are the same.
   std::string content() const override { return fmt::format("pictures {} {}", size(), folder_.digest); }
@@ -200,7 +200,7 @@ Tensor read_picture(const std::string& path, const PictureOptions& options) {
   const std::filesystem::path resolved = std::filesystem::canonical(path, failure);
   // The size is taken as if the file had been listed, so that read_listed() reads it by its rules.
   const std::uintmax_t bytes = failure ? 0 : std::filesystem::file_size(resolved, failure);
-  if (failure) throw system_error(failure.value(), fmt::format("cannot read the picture {}", quoted_text(path)));
+  if (failure) throw system_error(failure.value(), fmt::format("cannot read the picture {}", quoted_path(path)));
   const RowLayout layout({input_of(options)});
   std::vector<float> row(layout.words());
   const ArrayRow array(layout, row);

@@ -45,7 +45,7 @@ class PngReader {
     if (png_get_rowbytes(png_, info_) != row_bytes) {
       throw Error(ErrorCode::unsupported, fmt::format("the PNG picture {} has pixels of a type that is not known: {} "
                                                       "bytes a row, where {} were expected; convert it",
-                                                      quoted_text(path_), png_get_rowbytes(png_, info_), row_bytes));
+                                                      quoted_path(path_), png_get_rowbytes(png_, info_), row_bytes));
     }
     // A member and not a local of read_rows(), where a jump would pass over its destructor. Interlaced files write to
     // all rows several times, so the library needs all of them at once.
@@ -138,7 +138,7 @@ class PngReader {
   void require(bool succeeded) const {
     if (succeeded) return;
     throw Error(ErrorCode::invalid_file, fmt::format("{} is not a whole PNG picture: {}; fetch it again, or remove it",
-                                                     quoted_text(path_), shown_text(message_.data())));
+                                                     quoted_path(path_), shown_text(message_.data())));
   }
 
   std::span<const std::uint8_t> bytes_;  // what is not read yet

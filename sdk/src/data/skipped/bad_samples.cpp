@@ -65,7 +65,7 @@ void look_at(const Stage& stage, std::int64_t begin, WorkerPool& pool, std::span
 
 [[noreturn]] void refuse_index(const std::string& path, const std::string& reason) {
   throw Error(ErrorCode::invalid_file, fmt::format("skip_bad() read the index {}: {}; remove it, and it is made anew",
-                                                   quoted_text(path), reason));
+                                                   quoted_path(path), reason));
 }
 
 // Throws Json::exception for members that are missing or of another type. Positions are read as what they must be: the
@@ -151,7 +151,7 @@ BadSamples bad_samples_from_text(const std::string& text, const std::string& mad
       throw Error(ErrorCode::incompatible,
                   fmt::format("skip_bad() read the index {}, which was made of other data; remove it, or name another "
                               "file",
-                              quoted_text(path)));
+                              quoted_path(path)));
     }
     bad = bad_samples_from_json(content);
   } catch (const Json::exception&) {

@@ -212,7 +212,7 @@ std::shared_ptr<const Stage> source_of_file(const std::string& path, const Sampl
     throw Error(ErrorCode::incompatible,
                 fmt::format("from_generator(): the file {} has other samples ({}) than the options say; remove it, or "
                             "name another one",
-                            quoted_text(path), shown_text(content.text)));
+                            quoted_path(path), shown_text(content.text)));
   };
   // The text of a file may be anything. One that is nested too deep is not parsed, because the library copies by
   // recursion.

@@ -15,11 +15,11 @@ namespace holdfast {
 
 GzipReader::GzipReader(const std::string& path, std::string format) : path_(path), format_(std::move(format)) {
   // A FIFO would keep each replica waiting, and would give its bytes to only one of them.
-  FileDescriptor file = open_regular_file(path, O_RDONLY, "open " + quoted_text(path));
+  FileDescriptor file = open_regular_file(path, O_RDONLY, "open " + quoted_path(path));
   errno = 0;
   // zlib reads a file without the two bytes of gzip as it is, which is how plain files come through here.
   file_ = gzdopen(file.value(), "rb");
-  if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, "cannot open " + quoted_text(path));
+  if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, "cannot open " + quoted_path(path));
   // zlib closes the descriptor from here on. Before, a failure of gzdopen() leaves it to `file`.
   static_cast<void>(file.release());
 }
@@ -32,7 +32,7 @@ std::size_t GzipReader::read(std::span<std::uint8_t> bytes) {
   const int read_errno = errno;
   int code = Z_OK;
   const char* message = gzerror(file_, &code);
-  if (code == Z_ERRNO) throw system_error(read_errno, "cannot read " + quoted_text(path_));
+  if (code == Z_ERRNO) throw system_error(read_errno, "cannot read " + quoted_path(path_));
   // For gzread, a stream that ends too early is not an error: it returns what it has.
   if (code == Z_BUF_ERROR) refuse("its gzip stream is cut off; fetch it again");
   if (count < 0 || code != Z_OK) {
@@ -43,7 +43,7 @@ std::size_t GzipReader::read(std::span<std::uint8_t> bytes) {
 
 void GzipReader::refuse(const std::string& reason) const {
   throw Error(ErrorCode::invalid_file,
-              fmt::format("{} is not a whole {} file: {}", quoted_text(path_), format_, reason));
+              fmt::format("{} is not a whole {} file: {}", quoted_path(path_), format_, reason));
 }
 
 }  // namespace holdfast

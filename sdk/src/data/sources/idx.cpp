@@ -46,7 +46,7 @@ class IdxSource : public SourceStage {
     targets[0] = labels_[static_cast<std::size_t>(position)];
   }
   std::string place(std::int64_t position) const override {
-    return fmt::format("label {} of {}", position, quoted_text(labels_path_));
+    return fmt::format("label {} of {}", position, quoted_path(labels_path_));
   }
   // The scale is left out: the samples are the same.
   std::string content() const override {
@@ -74,7 +74,7 @@ class IdxSource : public SourceStage {
 void check_rank(const std::string& path, const IdxFile& file, std::size_t rank, const std::string& wanted) {
   if (file.shape.rank() == rank) return;
   throw Error(ErrorCode::invalid_file,
-              fmt::format("{} holds an array of shape {}, not {}", quoted_text(path), file.shape.to_string(), wanted));
+              fmt::format("{} holds an array of shape {}, not {}", quoted_path(path), file.shape.to_string(), wanted));
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ Dataset read_idx(const std::string& images_path, const std::string& labels_path,
   // Files of two data sets, or of training and test, are easily mixed. Their counts usually show it.
   if (images.shape[0] != labels.shape[0]) {
     throw Error(ErrorCode::invalid_file,
-                fmt::format("{} holds {} images, but {} holds {} labels", quoted_text(images_path), images.shape[0],
-                            quoted_text(labels_path), labels.shape[0]));
+                fmt::format("{} holds {} images, but {} holds {} labels", quoted_path(images_path), images.shape[0],
+                            quoted_path(labels_path), labels.shape[0]));
   }
   return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), labels_path, options.scale));
 }
@@ -108,7 +108,7 @@ Tensor read_idx_tensor(const std::string& path, const IdxTensorOptions& options)
     throw Error(ErrorCode::out_of_memory,
                 fmt::format("the {} elements of {} do not fit into memory as 32-bit floats; read_idx() keeps them "
                             "as bytes",
-                            file.elements.size(), quoted_text(path)));
+                            file.elements.size(), quoted_path(path)));
   }
 }
 

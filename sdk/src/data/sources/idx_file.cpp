@@ -36,7 +36,7 @@ void check_magic(const std::string& path, const GzipReader& reader, std::span<co
   if (magic[2] != kUnsignedByte) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{} is an IDX file of element type {}; only unsigned bytes (type 8) are read",
-                            quoted_text(path), magic[2]));
+                            quoted_path(path), magic[2]));
   }
 }
 
@@ -90,7 +90,7 @@ std::vector<std::uint8_t> read_elements(GzipReader& reader, std::int64_t promise
 IdxFile read_idx_file(const std::string& path, const IdxLimit& limit) {
   if (limit.bytes < 1) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("reading {}: {} is 1 or more, not {}", quoted_text(path), limit.option, limit.bytes));
+                fmt::format("reading {}: {} is 1 or more, not {}", quoted_path(path), limit.option, limit.bytes));
   }
   GzipReader reader(path, "IDX");
   Shape shape = read_shape(path, reader);
@@ -99,7 +99,7 @@ IdxFile read_idx_file(const std::string& path, const IdxLimit& limit) {
   if (bytes > limit.bytes) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("{} has {} of elements, more than the {} that {} allows; raise the limit to read the file",
-                            quoted_text(path), count_of_bytes(bytes), limit.bytes, limit.option));
+                            quoted_path(path), count_of_bytes(bytes), limit.bytes, limit.option));
   }
   try {
     std::vector<std::uint8_t> elements = read_elements(reader, bytes);
@@ -108,7 +108,7 @@ IdxFile read_idx_file(const std::string& path, const IdxLimit& limit) {
     throw Error(ErrorCode::out_of_memory,
                 fmt::format("the {} of elements of {} do not fit into memory; convert the file to .npy, which "
                             "from_files() reads as batches need it",
-                            count_of_bytes(bytes), quoted_text(path)));
+                            count_of_bytes(bytes), quoted_path(path)));
   }
 }
 

@@ -22,7 +22,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 }  // namespace
 
 std::string csv_place(const std::string& path, std::int64_t line, std::size_t column) {
-  return fmt::format("{}, line {}, column {}", quoted_text(path), line, column);
+  return fmt::format("{}, line {}, column {}", quoted_path(path), line, column);
 }
 
 CsvParser::CsvParser(std::string path, char separator, CsvLimits limits, OnRecord on_record)

@@ -70,7 +70,7 @@ void CsvTable::feed(std::string_view bytes) {
   bytes_ += static_cast<std::int64_t>(bytes.size());
   // A small compressed file may expand without end.
   if (bytes_ > options_.max_bytes) {
-    refuse_csv(fmt::format("{} has more than {} bytes of content; raise max_bytes to read it", quoted_text(data_.path),
+    refuse_csv(fmt::format("{} has more than {} bytes of content; raise max_bytes to read it", quoted_path(data_.path),
                            options_.max_bytes));
   }
   parser_.feed(bytes);
@@ -81,7 +81,7 @@ void CsvTable::feed(std::string_view bytes) {
 Table CsvTable::finish() {
   parser_.finish();
   if (data_.rows == 0) {
-    refuse_csv(fmt::format("{} holds no row{}", quoted_text(data_.path),
+    refuse_csv(fmt::format("{} holds no row{}", quoted_path(data_.path),
                            has_header_ ? " after its header; if its first line is a row, set CsvOptions::header to "
                                          "CsvHeader::absent, else look at the program that wrote it"
                                        : "; look at its path, and at the program that wrote it"));
@@ -116,7 +116,7 @@ void CsvTable::name_columns(const CsvRecord& first) {
   data_.has_row_for_header = options_.header == CsvHeader::detect && options_.names.empty() && !has_header_;
   if (!options_.names.empty() && options_.names.size() != first.size()) {
     refuse_csv(fmt::format("{}, line {}: {} columns, but {} names were given; name all, or none",
-                           quoted_text(data_.path), first.line(), first.size(), options_.names.size()));
+                           quoted_path(data_.path), first.line(), first.size(), options_.names.size()));
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
     std::string name = !options_.names.empty() ? options_.names[i] : has_header_ ? std::string(first[i]) : "";
@@ -132,7 +132,7 @@ void CsvTable::name_columns(const CsvRecord& first) {
 // Returns if the line may be left out. What was left out is part of the table, so that the log and the report of a run
 // can name it.
 void CsvTable::skip_or_refuse(const CsvRecord& ragged) {
-  const std::string reason = fmt::format("{}, line {}: {} fields, where the first line has {}", quoted_text(data_.path),
+  const std::string reason = fmt::format("{}, line {}: {} fields, where the first line has {}", quoted_path(data_.path),
                                          ragged.line(), ragged.size(), cells_.size());
   if (options_.skip_ragged == 0) {
     refuse_csv(
@@ -151,7 +151,7 @@ void CsvTable::add_row(const CsvRecord& record) {
   if (record.size() != cells_.size()) return skip_or_refuse(record);
   if (data_.rows >= options_.max_rows) {
     // Before the cells are kept, so that the limit bounds the memory of all columns too.
-    refuse_csv(fmt::format("{}, line {}: more than {} rows; raise max_rows to read them", quoted_text(data_.path),
+    refuse_csv(fmt::format("{}, line {}: more than {} rows; raise max_rows to read them", quoted_path(data_.path),
                            record.line(), options_.max_rows));
   }
   for (std::size_t column = 0; column < cells_.size(); ++column) cells_[column].append(record[column]);

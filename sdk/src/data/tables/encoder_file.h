@@ -27,7 +27,7 @@ Encoder load_encoder(const std::string& path) {
   try {
     return Encoder::from_text(content);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", quoted_text(path), error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", quoted_path(path), error.what()));
   }
 }
 

@@ -33,7 +33,7 @@ std::size_t TableData::index_of(std::string_view column) const {
   for (const TableColumn& other : columns) names.push_back(other.name);
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("{} has no column {}; the nearest name is {}{}", path.empty() ? "the table" : quoted_text(path),
+      fmt::format("{} has no column {}; the nearest name is {}{}", path.empty() ? "the table" : quoted_path(path),
                   quoted_text(column), quoted_text(nearest_name(column, names)),
                   has_row_for_header
                       ? ". Its first line has a number, so it was taken for a row; if it holds the names, "
@@ -47,7 +47,7 @@ void check_column_names(const TableData& data, ErrorCode code) {
   for (const TableColumn& column : data.columns) {
     if (names.insert(column.name).second) continue;
     throw Error(code, fmt::format("{} has two columns named {}; give each a name of its own{}",
-                                  data.path.empty() ? "the table" : quoted_text(data.path), quoted_text(column.name),
+                                  data.path.empty() ? "the table" : quoted_path(data.path), quoted_text(column.name),
                                   data.path.empty() ? "" : ", for example by CsvOptions::names"));
   }
 }
@@ -84,8 +84,8 @@ std::string category_of(const TableColumn& column, std::int64_t row) {
 // Rows of a file of lines are named by their line, which an editor shows. A file without lines has row numbers alone.
 std::string TableData::place(std::int64_t row) const {
   if (path.empty()) return fmt::format("row {} of the table", row);
-  if (lines.empty()) return fmt::format("{}, row {}", quoted_text(path), row);
-  return fmt::format("{}, line {}", quoted_text(path), lines[static_cast<std::size_t>(row)]);
+  if (lines.empty()) return fmt::format("{}, row {}", quoted_path(path), row);
+  return fmt::format("{}, line {}", quoted_path(path), lines[static_cast<std::size_t>(row)]);
 }
 
 }  // namespace holdfast

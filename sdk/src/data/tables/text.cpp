@@ -92,7 +92,7 @@ Text read_text(const std::string& path, const TextOptions& options) {
     if (static_cast<std::int64_t>(content.size() + count) > options.max_bytes) {
       throw Error(ErrorCode::invalid_file, fmt::format("{} has more than the {} bytes of content that "
                                                        "TextOptions::max_bytes allows; raise the limit to read it",
-                                                       quoted_text(path), options.max_bytes));
+                                                       quoted_path(path), options.max_bytes));
     }
     content.append(reinterpret_cast<const char*>(piece.data()), count);
   }

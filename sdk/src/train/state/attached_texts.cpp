@@ -95,7 +95,7 @@ std::map<std::string, std::string> attached_texts(const std::string& path) {
   try {
     return attached_from(metadata);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("the metadata of {} cannot be read: {}", quoted_text(path), error.what()));
+    throw Error(error.code(), fmt::format("the metadata of {} cannot be read: {}", quoted_path(path), error.what()));
   }
 }
 
@@ -106,7 +106,7 @@ std::string attached_text(const std::string& path, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& [other, text] : all) names.push_back(quoted_text(other));
   throw Error(ErrorCode::not_found,
-              fmt::format("{} has no text {}; it has {}. Trainer::attach() adds one", quoted_text(path),
+              fmt::format("{} has no text {}; it has {}. Trainer::attach() adds one", quoted_path(path),
                           quoted_text(name), names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
@@ -117,7 +117,7 @@ std::vector<std::string> attached_list(const std::string& path, const std::strin
   if (list.is_array() && std::ranges::all_of(list, [](const auto& each) { return each.is_string(); })) return list;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the text {} of {} is not a list of Trainer::attach_list(); read it by attached_text()",
-                          quoted_text(name), quoted_text(path)));
+                          quoted_text(name), quoted_path(path)));
 }
 
 }  // namespace holdfast

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "data/stages/stage.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/format/array_file.h"
@@ -237,6 +238,18 @@ TEST_F(ArrayFiles, ADataSetOfFilesNeedsRowsThatLieInTheFile) {
   expect_refused(ErrorCode::unsupported, {"x.npy", "column-major"}, [&] { from_files({{.path = columns}}, {}); });
   expect_refused(ErrorCode::unsupported, {"train/x", "HDF5"},
                  [&] { from_files({{.path = hdf5_file("mixed_content.h5"), .array = "train/x"}}, {}); });
+}
+
+// A terminal obeys a control character, and a name may come from anywhere.
+TEST_F(ArrayFiles, ShowTheirNamesEscaped) {
+  const std::string file = path("up\x7f.npy");
+  write_npy(file, "<f4", "(2,)", text_of_elements<float>({1, 0.5F}));
+
+  expect_refused(ErrorCode::invalid_argument, {R"(/up\x7f.npy" needs the name)"},
+                 [&] { read_npz(file, std::vector<std::string>{}); });
+  expect_refused(ErrorCode::invalid_file, {R"(element 1 of ")", R"(/up\x7f.npy")"},
+                 [&] { read_npy(file, {.dtype = DType::i32}); });
+  EXPECT_THAT(from_files({{.path = file}}, {}).last_stage()->place(1), HasSubstr(R"(/up\x7f.npy")"));
 }
 
 TEST_F(ArrayFiles, ADataSetOfFilesNeedsAsManyRowsOfEachArray) {

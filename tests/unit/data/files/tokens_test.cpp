@@ -183,7 +183,7 @@ TEST_F(TokenFiles, NameAnIdBeyondTheVocabularyByItsPosition) {
   ids[21] = 77;
   const std::string file = raw(ids);
 
-  expect_refused(ErrorCode::invalid_file, {"id 77 at position 21 of " + file, "vocabulary of 30", "here i32"},
+  expect_refused(ErrorCode::invalid_file, {"id 77 at position 21 of \"" + file, "vocabulary of 30", "here i32"},
                  [&] { open_raw_tokens(file, {.dtype = DType::i32}).windows(4, {.vocabulary = 30}); });
   // The position is that in the file, also in the second part.
   expect_refused(ErrorCode::invalid_file, {"position 21 of"}, [&] {
@@ -203,8 +203,11 @@ TEST_F(TokenFiles, ThatAreReadAsAnotherTypeAreRefused) {
   expect_refused(ErrorCode::invalid_file, {"at position 0", "here i32"},
                  [&] { open_raw_tokens(raw(small), {.dtype = DType::i32}).windows(4, {.vocabulary = 200}); });
   write_npy(path("ids.npy"), "<u2", "(200,)", text_of_elements(small));
-  expect_refused(ErrorCode::invalid_file, {"ids.npy is a file of NumPy", "open_tokens("},
+  expect_refused(ErrorCode::invalid_file, {"ids.npy\" is a file of NumPy", "open_tokens("},
                  [&] { open_raw_tokens(path("ids.npy")); });
+  write_npy(path("up\x7f.npy"), "<u2", "(200,)", text_of_elements(small));
+  expect_refused(ErrorCode::invalid_file, {R"(/up\x7f.npy" is a file of NumPy)"},
+                 [&] { open_raw_tokens(path("up\x7f.npy")); });
   expect_refused(ErrorCode::invalid_argument, {"not of f32 after 0"},
                  [&] { open_raw_tokens(raw(ids), {.dtype = DType::f32}); });
   expect_refused(ErrorCode::invalid_file, {"element 1 of", "0.5"}, [&] {
@@ -217,7 +220,7 @@ TEST_F(TokenFiles, ThatWereCutAreRefused) {
   const std::string file = raw<std::uint16_t>({1, 2, 3, 4});
   std::filesystem::resize_file(file, 7);
 
-  expect_refused(ErrorCode::invalid_file, {file + " has 7 bytes", "whole ids of 2 bytes (u16)", "cut off"},
+  expect_refused(ErrorCode::invalid_file, {file + "\" has 7 bytes", "whole ids of 2 bytes (u16)", "cut off"},
                  [&] { open_raw_tokens(file); });
   expect_refused(ErrorCode::invalid_file, {"not a header of 1024"},
                  [&] { open_raw_tokens(file, {.header_bytes = 1024}); });
@@ -234,7 +237,7 @@ TEST_F(TokenFiles, ThatChangeWhileTheyAreInUseAreErrorsAndNoOtherSamples) {
   expect_refused(ErrorCode::invalid_file, {"id 700 at position 35 of", "must not change"},
                  [&] { token_sample(data, data.size() - 1); });
   std::filesystem::resize_file(path("ids.bin"), 20);
-  expect_refused(ErrorCode::invalid_file, {"ids.bin became shorter"}, [&] { token_sample(data, data.size() - 1); });
+  expect_refused(ErrorCode::invalid_file, {"ids.bin\" became shorter"}, [&] { token_sample(data, data.size() - 1); });
 }
 
 TEST_F(TokenFiles, AndTensorsSayWhatTheyNeed) {
@@ -255,7 +258,7 @@ TEST_F(TokenFiles, AndTensorsSayWhatTheyNeed) {
   });
   expect_refused(ErrorCode::invalid_argument, {"is of f32"}, [] { Tokens(Tensor(Shape{2}, {1, 2})); });
   write_npy(path("pairs.npy"), "<u2", "(2, 2)", text_of_elements<std::uint16_t>({1, 2, 3, 4}));
-  expect_refused(ErrorCode::invalid_argument, {"pairs.npy has the shape [2, 2]"},
+  expect_refused(ErrorCode::invalid_argument, {"pairs.npy\" has the shape [2, 2]"},
                  [&] { open_tokens({.path = path("pairs.npy")}); });
 }
 

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "holdfast/base/error.h"
 #include "holdfast/data/table_encoder.h"
 #include "support/thrown.h"
@@ -131,6 +133,16 @@ TEST_F(Csv, ShowsTheNameOfItsFileEscaped) {
   EXPECT_THAT(sentence_thrown_by([&] { read_csv(path("up\x7f.csv")); }), HasSubstr(R"(/up\x7f.csv", line 3)"));
   EXPECT_THAT(sentence_thrown_by([&] { read_csv(path("up\x7f.csv"), {.max_bytes = 3}); }),
               HasSubstr(R"(/up\x7f.csv" has more than 3 bytes)"));
+}
+
+// A path of 200 bytes or more lost the name of the file.
+TEST_F(Csv, NamesItsFileHoweverLongItsFolderIs) {
+  const std::string folder = path(std::string(250, 'd'));
+  std::filesystem::create_directory(folder);
+  const std::string content = "a,b\n1,2\n3\n";
+  write_plain(folder + "/houses.csv", Bytes(content.begin(), content.end()));
+
+  EXPECT_THAT(sentence_thrown_by([&] { read_csv(folder + "/houses.csv"); }), HasSubstr("ddd/houses.csv\", line 3"));
 }
 
 TEST_F(Csv, CountsTheLinesOfQuotedFields) {

@@ -12,6 +12,7 @@
 #include "data/sources/sample_weights.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast {
 namespace {
@@ -107,9 +108,9 @@ void check_samples(const NamedTensor& given, const char* role, std::int64_t samp
   const Shape& shape = given.tensor.shape();
   if (shape.rank() > 0 && shape[0] == samples) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} \"{}\" has the shape {}, but the first input has {} samples; the first axis of all "
+              fmt::format("{} {} has the shape {}, but the first input has {} samples; the first axis of all "
                           "tensors counts samples",
-                          role, given.name, shape.to_string(), samples));
+                          role, quoted_text(given.name), shape.to_string(), samples));
 }
 
 }  // namespace
@@ -183,9 +184,9 @@ void check_width(const NamedTensor& target, const Tensor& weights) {
   }
   if (is_possible) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("the weights of target \"{}\" have the shape {}, and a sample of it the shape {}; a sample "
+              fmt::format("the weights of target {} have the shape {}, and a sample of it the shape {}; a sample "
                           "takes one weight, or one for each position of the target's first axes",
-                          target.name, weights.shape().to_string(), of_target.to_string()));
+                          quoted_text(target.name), weights.shape().to_string(), of_target.to_string()));
 }
 
 // The weights of each target, side by side: [samples, all weights of a sample].
@@ -200,7 +201,7 @@ Tensor joined_weights(const std::vector<NamedTensor>& targets, const std::vector
     if (found == weights.end() || weights.size() != targets.size()) {
       const auto names = [](const std::vector<NamedTensor>& tensors) {
         std::vector<std::string> quoted;
-        for (const NamedTensor& tensor : tensors) quoted.push_back(fmt::format("\"{}\"", tensor.name));
+        for (const NamedTensor& tensor : tensors) quoted.push_back(quoted_text(tensor.name));
         return fmt::format("{}", fmt::join(quoted, ", "));
       };
       throw Error(ErrorCode::invalid_argument,

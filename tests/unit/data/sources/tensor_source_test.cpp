@@ -80,6 +80,26 @@ TEST(FromTensors, RefusesTensorsThatDoNotFitTogether) {
               HasSubstr("sample weight 2 is -1"));
 }
 
+// A terminal obeys a control character, and a name may come from a file.
+TEST(FromTensors, ShowsNamesEscaped) {
+  const Tensor four(Shape{4, 1});
+  const std::string name = "x\x1b[2J";
+  using Weights = std::vector<NamedTensor>;
+
+  EXPECT_THAT(sentence_thrown_by([&] {
+                from_tensors({{"a", four}, {name, Tensor(Shape{5, 1})}}, {{"y", four}});
+              }),
+              HasSubstr(R"(input "x\x1b[2J" has the shape)"));
+  EXPECT_THAT(sentence_thrown_by([&] {
+                from_tensors({{"a", four}}, {{name, four}}, Weights{{name, Tensor(Shape{4, 3})}});
+              }),
+              HasSubstr(R"(target "x\x1b[2J" have the shape)"));
+  EXPECT_THAT(sentence_thrown_by([&] {
+                from_tensors({{"a", four}}, {{"y", four}}, Weights{{name, four}});
+              }),
+              HasSubstr(R"(weights for "x\x1b[2J")"));
+}
+
 // A model divided by their number.
 TEST(FromTensors, RefusesWeightsWithoutANumberForASample) {
   const Tensor four(Shape{4, 1});

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -45,9 +46,13 @@ std::uint64_t status_bytes(const std::string& name) {
 }
 
 void write_all(int pipe, const std::string& text) {
-  const std::string cut = text.substr(0, kMostTrialText);
+  std::size_t bytes = std::min(text.size(), kMostTrialText);
+  // Between two characters: half of one is not UTF-8. Three bytes at most follow the first one of a character.
+  for (int i = 0; i < 3 && bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80; ++i) {
+    --bytes;
+  }
   // Fits into a pipe, so one call writes it, and a parent that reads late does not hold the child.
-  [[maybe_unused]] const ssize_t written = ::write(pipe, cut.data(), cut.size());
+  [[maybe_unused]] const ssize_t written = ::write(pipe, text.data(), bytes);
 }
 
 int work_within(std::uint64_t bytes, int pipe, const std::function<void()>& work) {

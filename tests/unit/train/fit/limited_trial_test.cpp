@@ -11,6 +11,7 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "support/sanitizer.h"
+#include "support/thrown.h"
 
 namespace holdfast {
 namespace {
@@ -56,6 +57,17 @@ TEST_F(LimitedTrial, PassesAnErrorOnAsItWas) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_file);
     EXPECT_STREQ(error.what(), "sample 7 is broken");
   }
+}
+
+// The last character was cut in two.
+TEST_F(LimitedTrial, CutsALongErrorBetweenCharacters) {
+  std::string text;
+  for (int i = 0; i < 2500; ++i) text += "\xC3\xA9";
+
+  const std::string sentence = sentence_thrown_by(
+      [&] { run_in_limited_child(100 * kMebibyte, kTrialTime, [&] { throw Error(ErrorCode::invalid_file, text); }); });
+
+  EXPECT_EQ(sentence, text.substr(0, 3998));
 }
 
 // A file that cannot be read was taken for a thread without memory, and the batch became smaller without a word.

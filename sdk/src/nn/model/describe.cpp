@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/functions.h"
 #include "holdfast/nn/input.h"
 #include "nn/graph/layer_names.h"
@@ -76,7 +77,7 @@ void Describer::add_input(const Value& input) {
   for (const ModelArray& other : model_.inputs) {
     if (other.name == name) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("two inputs of the model are named \"{}\"; give one another name", name));
+                  fmt::format("two inputs of the model are named {}; give one another name", quoted_text(name, 100)));
     }
   }
   model_.inputs.push_back({.name = std::move(name), .spec = input.spec()});
@@ -137,7 +138,7 @@ std::size_t Describer::segment_of(const ValueNode& node) {
 
 void Describer::add_call(const std::shared_ptr<const ValueNode>& node) {
   if (node->kind == ValueNode::Kind::input) {
-    const std::string name = node->name.empty() ? "without a name" : fmt::format("\"{}\"", node->name);
+    const std::string name = node->name.empty() ? "without a name" : quoted_text(node->name, 100);
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("the outputs need the input {} of shape {}, which is not among the inputs of the model; list "
@@ -295,9 +296,9 @@ Value weight_of(const Value& output, const std::string& name) {
   // The one conversion of types that a model can make is to f32.
   const bool can_cast = input.spec.dtype == DType::f32 && given != DType::bf16;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("input \"{}\" of model \"{}\" is of {}, but it was called with {}; {}describe the model with "
+              fmt::format("input {} of model \"{}\" is of {}, but it was called with {}; {}describe the model with "
                           "input(shape, {{.dtype = DType::{}}})",
-                          input.name, model, holdfast::name(input.spec.dtype), holdfast::name(given),
+                          quoted_text(input.name, 100), model, holdfast::name(input.spec.dtype), holdfast::name(given),
                           can_cast ? "write cast(x, DType::f32), or " : "", holdfast::name(given)));
 }
 
@@ -315,10 +316,10 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
     if (inputs[i].dtype() != model.inputs[i].spec.dtype) refuse_type(model.inputs[i], name, inputs[i].dtype());
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format(
-            "input \"{}\" of model \"{}\" has shape {}, but it was called with {}; reshape the value, or describe "
-            "the model for its shape",
-            model.inputs[i].name, name, model.inputs[i].spec.shape.to_string(), inputs[i].shape().to_string()));
+        fmt::format("input {} of model \"{}\" has shape {}, but it was called with {}; reshape the value, or describe "
+                    "the model for its shape",
+                    quoted_text(model.inputs[i].name, 100), name, model.inputs[i].spec.shape.to_string(),
+                    inputs[i].shape().to_string()));
   }
   std::vector<std::vector<Value>> outputs;  // of each call
   std::unordered_map<std::size_t, std::shared_ptr<const int>> segments;

@@ -8,6 +8,7 @@
 
 #include "core/integer_range.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "nn/model/description.h"
 #include "nn/model/model_weights.h"
 #include "nn/operations/checks.h"
@@ -20,9 +21,10 @@ void check_input_of_prediction(const ModelArray& wanted, const Tensor& given, st
   if (given.dtype() == wanted.spec.dtype && given.shape().rank() > 0 && given.shape()[0] == samples) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("predict() got {0} {1} for input \"{2}\", which takes {3} and as many samples as the first input, "
+      fmt::format("predict() got {0} {1} for input {2}, which takes {3} and as many samples as the first input, "
                   "{4}; {5}",
-                  name(given.dtype()), given.shape().to_string(), wanted.name, name(wanted.spec.dtype), samples,
+                  name(given.dtype()), given.shape().to_string(), quoted_text(wanted.name, 100),
+                  name(wanted.spec.dtype), samples,
                   given.dtype() == wanted.spec.dtype
                       ? std::string("pass equally many samples of each input")
                       : fmt::format("make the tensor of {}, or declare the input with {{.dtype = DType::{}}}",

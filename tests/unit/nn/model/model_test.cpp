@@ -315,6 +315,25 @@ TEST(Model, RefusesDescriptionsThatAreWrongWithTheLayerAndTheShapes) {
   EXPECT_THAT(refusal([&] { Model({x, other}, {x + other}).input_shape(); }), HasSubstr("the model has 2 inputs"));
 }
 
+// A terminal obeys a control character, and a name may come from a file.
+TEST(Model, ShowsNamesOfInputsEscaped) {
+  const Value x = input({4}, {.name = "x\x1b[2J"});
+  const Model model(x, Dense{2}(x));
+
+  EXPECT_THAT(refusal([&] {
+                Model({x, input({4}, {.name = "x\x1b[2J"})}, {x});
+              }),
+              HasSubstr(R"(two inputs of the model are named "x\x1b[2J")"));
+  EXPECT_THAT(refusal([&] { Model(input({4}), x); }), HasSubstr(R"("x\x1b[2J")"));
+  EXPECT_THAT(refusal([&] { model.call({input({3})}, "m"); }), HasSubstr(R"(input "x\x1b[2J" of model "m" has shape)"));
+  EXPECT_THAT(refusal([&] { model.call({input({4}, {.dtype = DType::i32})}, "m"); }),
+              HasSubstr(R"(input "x\x1b[2J" of model "m" is of f32)"));
+  EXPECT_THAT(refusal([&] {
+                model.predict(Tensor(Shape{1, 4}, std::vector<std::int32_t>(4)));
+              }),
+              HasSubstr(R"(input "x\x1b[2J")"));
+}
+
 // A function after a dense layer, as a file has it.
 std::string graph_with(const std::string& function, const std::string& constants) {
   const Value x = input({2});

@@ -169,6 +169,9 @@ bool FitCourse::advance() {
       }
     }
     return false;
+  } catch (const StopRequested&) {
+    leave();
+    throw;
   } catch (const std::exception& failure) {
     fail(failure.what());
     throw;
@@ -178,11 +181,16 @@ bool FitCourse::advance() {
   }
 }
 
-// fit()'s options must not be used after its end, however it ends. Later calls know of the failure.
-void FitCourse::fail(const std::string& sentence) {
+// fit()'s options must not be used after its end, however it ends.
+void FitCourse::leave() {
   training_.running_fit = nullptr;
   loader_.reset();
   has_ended_ = true;
+}
+
+// Later calls know of the failure.
+void FitCourse::fail(const std::string& sentence) {
+  leave();
   session_.note_failure(call_, sentence);
 }
 

@@ -45,6 +45,7 @@ class FitCourse {
   void note_step(const Batch& batch, const StepOutcome& outcome);
   void finish_step();
   void end();
+  void leave();
   void fail(const std::string& sentence);
   bool is_over() const;
   bool is_epoch_done() const;

@@ -14,6 +14,7 @@
 
 #include "holdfast/train/trainer.h"
 #include "train/agreement/agreement.h"
+#include "train/context/replica_context.h"
 #include "train/fit/epoch_plan.h"
 #include "train/fit/fit_context.h"
 #include "train/fit/generation.h"
@@ -92,11 +93,13 @@ class Trainer::Session {
   void settle_kept_weights(std::size_t call, bool keeps_weights);
   std::vector<Tensor> predict_arrays(std::span<const Tensor* const> inputs, std::int64_t batch_size,
                                      AskedWeights asked);
-  // Runs what a call does. If that throws, later calls know of it.
+  // Runs what a call does. If that throws, later calls know of it. A stop is not a failure of the call.
   template <class Function>
   auto in_call(std::size_t call, const Function& function) {
     try {
       return function();
+    } catch (const StopRequested&) {
+      throw;
     } catch (const std::exception& failure) {
       note_failure(call, failure.what());
       throw;

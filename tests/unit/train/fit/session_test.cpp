@@ -192,6 +192,29 @@ TEST(MoreEpochs, FewerAreRefused) {
   EXPECT_THAT(sentence, HasSubstr("HOLDFAST_START=fresh"));
 }
 
+// A stop is thrown as what is not a std::exception, and was taken for a failure of the call.
+TEST(Session, TakesAStopThatTheProgramCaughtForNoFailure) {
+  class AsksForAStop final : public NoSupervision {
+   public:
+    StepRequests requests() const override { return {.stop = true}; }
+  };
+  const auto code_after_a_stop = [](const std::function<void(Trainer&)>& stopped) {
+    const TemporaryFolder folder;
+    ErrorCode code{};
+    const ThreadRun run{.run_directory = folder.path(), .supervision = std::make_shared<AsksForAStop>()};
+    train_on_threads(run, [&](Replica& replica) {
+      Trainer trainer(replica, small_model(), SGD(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+      EXPECT_THROW(stopped(trainer), StopRequested);
+      code = code_thrown_by([&] { trainer.evaluate(small_data().batch(10)); });
+    });
+    return code;
+  };
+
+  EXPECT_EQ(code_after_a_stop([](Trainer& trainer) { trainer.evaluate(small_data().batch(10)); }),
+            ErrorCode::cancelled);
+  EXPECT_EQ(code_after_a_stop([](Trainer& trainer) { trainer.fit(small_data().batch(10)); }), ErrorCode::cancelled);
+}
+
 // Only exceptions of the standard library were noted, so the program was told that the run went back.
 TEST(Session, NotesACallThatEndsByWhatIsNoStandardException) {
   class ThrowsANumber final : public Callback {

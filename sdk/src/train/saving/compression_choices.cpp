@@ -82,8 +82,9 @@ CompressionChoices::Choice CompressionChoices::make(const std::string& folder, c
   } catch (const Error& failure) {
     return {SavepointCompression::fast, fmt::format("the storage could not be measured: {}", failure.what())};
   } catch (const std::bad_alloc&) {
-    // It may pass until the savepoint is written. Where it does not, that write says so.
-    return {SavepointCompression::fast, "the storage could not be measured: memory is short"};
+    // The savepoint itself may have enough. Where it has not, its write says so.
+    return {SavepointCompression::fast,
+            "the storage could not be measured, since memory is short; a later start will measure again"};
   }
 }
 

@@ -29,7 +29,8 @@ class CompressionChoices {
 
   // The first call for a folder reads the record, or else measures and writes it; then it calls `when_made`. States of
   // less than kSmallestMeasured bytes are not measured and get `fast`. So does a storage that cannot be measured:
-  // errors of the disk and a lack of memory for it are never thrown.
+  // errors of the disk and a lack of memory for it are never thrown. The choice holds while the process lives, even if
+  // memory was short for a moment alone. Nothing is recorded then, so a later start measures.
   SavepointCompression choose(const std::string& folder, const Snapshot& snapshot, int threads,
                               const std::function<void(const std::string& record, const Choice& choice)>& when_made);
 

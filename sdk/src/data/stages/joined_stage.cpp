@@ -27,7 +27,7 @@ std::string text_of_layouts(const SampleLayouts& layouts) {
   // Weights are the last target, and those of other kinds may have one name and one shape.
   return fmt::format("inputs {} and targets {}{}", texts(layouts.inputs), texts(layouts.targets),
                      layouts.has_weights_of_targets ? " (weights of each target)"
-                     : layouts.has_weights          ? " (weights of samples)"
+                     : layouts.has_weights          ? " (weights of samples or positions)"
                                                     : "");
 }
 

@@ -154,12 +154,16 @@ TEST(JoinedStages, RefuseWeightsOfOtherKinds) {
   EXPECT_EQ(of_positions.target_layout(), of_targets.target_layout());
   EXPECT_EQ(of_positions.target_layout(), target_of_that_name.target_layout());
   expect_refused_join([&] { Dataset::concatenate({of_positions, of_targets}); }, "f32 [2] (weights of each target)");
-  expect_refused_join([&] { Dataset::interleave({of_targets, of_positions}); }, "f32 [2] (weights of samples)");
+  expect_refused_join(
+      [&] {
+        Dataset::interleave({of_targets, of_positions});
+      },
+      "f32 [2] (weights of samples or positions)");
   expect_refused_join(
       [&] {
         Dataset::concatenate({target_of_that_name, of_positions});
       },
-      "f32 [2] (weights of samples)");
+      "f32 [2] (weights of samples or positions)");
   EXPECT_EQ(Dataset::concatenate({of_targets, of_targets}).size(), 4);
 }
 

@@ -50,8 +50,8 @@ using Generator = std::function<bool(const SampleArrays& into)>;
 // that does not match, and what the file system throws.
 //
 // Throws Error{invalid_argument} for no inputs, an empty function, no samples, limits that are exceeded, a file and a
-// spill_folder, arrays that samples cannot have, names of arrays that are not UTF-8 with a file, and an i64 that does
-// not fit into 32 bits. Throws what `next` throws as Dataset::load() does. For `file` it throws what
+// spill_folder, arrays that samples cannot have, and an i64 that does not fit into 32 bits; with a file, for names of
+// arrays that are not UTF-8 or hold a NUL. Throws what `next` throws as Dataset::load() does. For `file` it throws what
 // Dataset::cache(path) does.
 Dataset from_generator(GeneratorOptions options, const Generator& next);
 

@@ -180,14 +180,15 @@ nlohmann::ordered_json text_of_file(const SampleLayouts& layouts, const std::str
           {"digest", rows_digest}};
 }
 
-// The text of a file is JSON, which holds UTF-8 alone. Asked before the generator runs, which may take hours.
+// The text of a file is JSON, which holds UTF-8 alone, and no name in a file holds a NUL. Asked before the generator
+// runs, which may take hours.
 void check_names(const SampleLayouts& layouts) {
   for (const RowLayout* layout : {&layouts.inputs, &layouts.targets}) {
     for (const ArraySpec& array : layout->arrays()) {
       if (is_utf8(array.name)) continue;
       throw refused_generator(
-          fmt::format("the name {} of an array is not UTF-8 without NUL, so no file can hold it; "
-                      "give the array another name, or leave out the file",
+          fmt::format("the name {} of an array is not UTF-8, or it holds a NUL, and names in a file are UTF-8 without "
+                      "NUL; give the array another name, or leave out the file",
                       quoted_text(array.name)));
     }
   }

@@ -136,12 +136,16 @@ TEST(Generator, IsNotRunForAFileThatCannotHoldItsNames) {
   GeneratorOptions target = pairs_options();
   target.file = folder / "samples";
   target.targets[0].name = "y\xFF";
+  GeneratorOptions with_nul = pairs_options();
+  with_nul.file = folder / "samples";
+  with_nul.inputs[0].name = std::string("x\0", 2);
   GeneratorOptions in_memory = pairs_options();
   in_memory.inputs[0].name = "x\xFF";
   const Generator one_sample = [&](const SampleArrays&) { return calls++ == 0; };
 
   expect_refused_generator([&] { from_generator(input, one_sample); }, R"("x\xff" of an array is not UTF-8)");
   expect_refused_generator([&] { from_generator(target, one_sample); }, R"("y\xff" of an array is not UTF-8)");
+  expect_refused_generator([&] { from_generator(with_nul, one_sample); }, "or it holds a NUL");
   EXPECT_EQ(calls, 0);
   EXPECT_FALSE(std::filesystem::exists(input.file));
   EXPECT_EQ(from_generator(in_memory, one_sample).size(), 1);

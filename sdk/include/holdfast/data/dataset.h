@@ -324,7 +324,7 @@ class Dataset {
 
   // The samples of several data sets as those of one. Each draws by a seed of its own. Data sets that shuffle before
   // they are joined stay apart; shuffle() after it mixes them. Join all in one call: in {{a, b}, {c, d}}, b and c have
-  // one seed, because the sum of their places is the same. Their maps may then draw the same numbers.
+  // one seed, because the sum of their places is the same. Their maps and shuffles may then draw the same numbers.
   //   - concatenate: all samples of the first, then all of the second, and so on;
   //   - interleave: one of each in turns; data sets that have no more are passed over;
   //   - zip: the inputs of all side by side, and the targets likewise. Sample i has those of sample i of each.

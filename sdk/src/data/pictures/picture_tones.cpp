@@ -17,8 +17,8 @@ namespace {
 
 constexpr float kWhiteByte = 255;
 
-// Cut off and not rounded: bits and bins are those of a cast to a byte. A NaN becomes 0, since it is not greater; its
-// cast would be undefined.
+// Cut off and not rounded: bits and bins are those of a cast to a byte. A NaN becomes 0, since it is not greater
+// than 0; its cast would be undefined.
 std::uint8_t byte_below(float value) {
   return value > 0 ? static_cast<std::uint8_t>(std::min(value, kWhiteByte)) : std::uint8_t{0};
 }

@@ -113,8 +113,9 @@ void CheckingHead::lose(int number, const std::string& why) {
   go_on_if_complete();
 }
 
-bool CheckingHead::stop_waiting() {
-  if (stage_ == Stage::over) return false;
+void CheckingHead::stop_waiting() {
+  // A host that is cut off takes its time to be given up.
+  if (stage_ == Stage::over) return give_report();
   if (stage_ == Stage::gathering) {
     is_cut_short_ = true;
     begin_linking();
@@ -122,7 +123,6 @@ bool CheckingHead::stop_waiting() {
     is_linking_cut_short_ = true;
     end();
   }
-  return true;
 }
 
 void CheckingHead::go_on_if_complete() {
@@ -180,21 +180,27 @@ void CheckingHead::begin_linking() {
 void CheckingHead::end() {
   if (std::exchange(stage_, Stage::over) == Stage::over) return;
   timer_.cancel();
-  send_verdict(report());
+  made_ = report();
+  send_verdict();
 }
 
 // The owner ends when it has the report, so the others are told first.
-void CheckingHead::send_verdict(const HostsReport& report) {
+void CheckingHead::send_verdict() {
   for (auto& [number, host] : hosts_) {
     if (host.connection == nullptr) continue;
     ++being_told_;
-    host.connection->send({{"kind", kVerdict}, {"is_well", report.is_well}, {"sentence", report.sentence}});
+    host.connection->send({{"kind", kVerdict}, {"is_well", made_.is_well}, {"sentence", made_.sentence}});
     // Limited by the time of an introduction.
-    host.connection->close_when_sent([this, report] {
-      if (--being_told_ == 0) on_over_(report);
+    host.connection->close_when_sent([this] {
+      if (--being_told_ == 0) give_report();
     });
   }
-  if (being_told_ == 0) on_over_(report);
+  if (being_told_ == 0) give_report();
+}
+
+// The owner may have asked for it while hosts were told.
+void CheckingHead::give_report() {
+  if (!std::exchange(is_given_, true)) on_over_(made_);
 }
 
 // Host 0 compares others with itself, so only its folder is told: it could be written.

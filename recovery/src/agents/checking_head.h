@@ -55,9 +55,9 @@ class CheckingHead {
   CheckingHead(const CheckingHead&) = delete;
   CheckingHead& operator=(const CheckingHead&) = delete;
 
-  // Waits no longer: first for hosts that are missing, then for connections. Returns false when the report is made, and
-  // only the others have to get it.
-  bool stop_waiting();
+  // Waits no longer: first for hosts that are missing, then for connections, and then for the others to take the
+  // report. It calls `on_over` then, at once.
+  void stop_waiting();
   int port() const { return listener_->port(); }
 
  private:
@@ -80,7 +80,8 @@ class CheckingHead {
   void begin_linking();
   void go_on_if_complete();
   void end();
-  void send_verdict(const HostsReport& report);
+  void send_verdict();
+  void give_report();
   HostsReport report() const;
   std::vector<HostCheck> checks_of(int number, const Host& host) const;
   std::string missing_remedy(int number) const;
@@ -97,6 +98,8 @@ class CheckingHead {
   bool is_cut_short_ = false;          // the wait for hosts was ended early
   bool is_linking_cut_short_ = false;  // that for connections was
   int being_told_ = 0;                 // hosts that do not have the verdict yet
+  HostsReport made_{};                 // once all is over
+  bool is_given_ = false;              // to the owner
   std::unique_ptr<AgentListener> listener_;
 };
 

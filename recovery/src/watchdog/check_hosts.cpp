@@ -64,7 +64,7 @@ HostsReport check_hosts(const HostsCheckOptions& options) {
                                  .join_timeout = options.join_timeout,
                                  .on_news = options.on_news};
   boost::asio::io_context io{1};
-  // Stays where a signal ends the loop before there is a report.
+  // Stays where a signal ends the loop of a host that has no verdict yet.
   HostsReport report{.host = found.host, .sentence = "the check was ended by a signal"};
   const auto on_over = [&](const HostsReport& told) {
     report = told;
@@ -85,9 +85,10 @@ HostsReport check_hosts(const HostsCheckOptions& options) {
       const auto now = std::chrono::steady_clock::now();
       const bool is_same = last_signal && now - *last_signal < kOneRequest;
       if (!is_same) last_signal = now;
-      // Each one ends what host 0 waits for then, and it tells what it knows. The last wait is that for other hosts to
-      // take the report.
-      if (!is_same && (head == nullptr || !head->stop_waiting())) return io.stop();
+      // The verdict is that of host 0, so another host has nothing to report.
+      if (!is_same && head == nullptr) return io.stop();
+      // Each one ends what host 0 waits for then. It reports what it knows, and that ends the loop.
+      if (!is_same) head->stop_waiting();
       wait_for_signal();
     });
   };

@@ -33,8 +33,9 @@ struct HostsCheckOptions {
 };
 
 // Blocks until the hosts have met and all is checked, `join_timeout` and half a minute at most. SIGINT and SIGTERM end
-// the wait for hosts that are missing, and a second one a second later or more that for connections; host 0 reports
-// what it knows by then. Other hosts return at the first one. Leaves nothing in the run directory.
+// the wait for hosts that are missing, and a second one a second later or more that for connections. A third one ends
+// the wait for other hosts to take the report. Host 0 reports what it knows by then. Other hosts return at the first
+// one. Leaves nothing in the run directory.
 //
 // Throws Error{invalid_argument} where nothing says that there are several hosts, and what run_program() throws before
 // it begins: for a secret that cannot be used, a program that is not there, a port or a folder that cannot be had.

@@ -165,14 +165,37 @@ TEST_F(CheckingHeadTest, WaitsForConnectionsUntilItIsStopped) {
   start_host(1, patient);
   loopback_.run_until([this] { return news_[0].find("connect with each other") != std::string::npos; }, "the wait");
 
-  EXPECT_TRUE(head_->stop_waiting());
-  EXPECT_FALSE(head_->stop_waiting()) << "the report is made";
+  head_->stop_waiting();
 
   const HostsReport report = report_of(0);
   EXPECT_FALSE(report.is_well);
   EXPECT_EQ(check_of(report, 1, "meeting")->problem, "");
   EXPECT_EQ(check_of(report, 1, "connection to host 0")->problem, "it was not made yet, and the wait was ended");
   EXPECT_EQ(report_of(1).sentence, report.sentence);
+}
+
+// A further Ctrl-C, while another host had not taken the report, threw it away.
+TEST_F(CheckingHeadTest, ReportsAtOnceWhereItIsNotToWaitForOthersToTakeTheReport) {
+  CheckingOptions unreached = options_of(0);
+  unreached.head.host = "::2";
+  start_head(unreached);
+  CheckingOptions patient = options_of(1);
+  patient.reach_timeout = kSurely;
+  start_host(1, patient);
+  loopback_.run_until([this] { return news_[0].find("connect with each other") != std::string::npos; }, "the wait");
+  head_->stop_waiting();
+  ASSERT_FALSE(reports_.contains(0)) << "host 1 has not taken it yet";
+
+  head_->stop_waiting();
+
+  ASSERT_TRUE(reports_.contains(0));
+  EXPECT_EQ(check_of(reports_.at(0), 1, "connection to host 0")->problem,
+            "it was not made yet, and the wait was ended");
+  // When host 1 has taken it, it is not reported once more.
+  EXPECT_EQ(report_of(1).sentence, reports_.at(0).sentence);
+  checked_.clear();
+  loopback_.io.restart();
+  loopback_.io.poll();
 }
 
 }  // namespace

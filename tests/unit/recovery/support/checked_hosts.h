@@ -35,8 +35,9 @@ class CheckedHosts : public ::testing::Test {
   }
 
   void start_head(const CheckingOptions& options) {
-    head_ = std::make_unique<CheckingHead>(loopback_.io, options, secret_of(1),
-                                           [this](const HostsReport& report) { reports_[0] = report; });
+    head_ = std::make_unique<CheckingHead>(loopback_.io, options, secret_of(1), [this](const HostsReport& report) {
+      EXPECT_TRUE(reports_.emplace(0, report).second) << "it has ended twice";
+    });
   }
   void start_host(int number, const CheckingOptions& options, const Secret& secret = secret_of(1)) {
     checked_[number] = std::make_unique<CheckingHost>(

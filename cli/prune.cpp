@@ -81,9 +81,9 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
 
 // Reads the newest savepoint first, and deletes nothing unless one is undamaged. Prints each deleted file to
 // `console.out`, and each damaged file, which it sets aside, to `console.problems`. Returns the exit code: kDamaged
-// when a file was damaged. Locks a run directory, or the run directory around the folder, except in a trial, and throws
-// Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for rules that keep
-// everything, and when keep_best names a metric that no savepoint has.
+// when a file was damaged or cannot be read. Locks a run directory, or the run directory around the folder, except in a
+// trial, and throws Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for
+// rules that keep everything, and when keep_best names a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
   if (!files.exists(folder)) throw Error(ErrorCode::not_found, fmt::format("there is no folder {}", folder));
@@ -103,7 +103,7 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
 
   int worst = kDone;
-  // A damaged file is reported and set aside; the others are pruned all the same.
+  // A damaged file is reported and set aside, one that cannot be read stays; the others are pruned all the same.
   const auto report = [&](const format::Problem& problem) {
     worst = kDamaged;
     console.problems << "holdfast: " << printable(problem.why);
@@ -160,7 +160,8 @@ void add_prune(Subcommands& commands) {
   commands.add<PruneOptions>(
       "prune",
       "Delete the savepoints of a folder that no rule keeps. The newest undamaged one and the best always stay. A run "
-      "directory is refused while its run is live. Exit code: 0 done, 1 a savepoint was damaged, 2 nothing was done",
+      "directory is refused while its run is live. Exit code: 0 done, 1 a savepoint was damaged or "
+      "cannot be read, 2 nothing was done",
       add_prune_options,
       [&commands](const PruneOptions& options) { return prune(commands.files, options, commands.console); });
 }

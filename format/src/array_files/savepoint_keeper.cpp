@@ -65,7 +65,15 @@ void SavepointKeeper::verify(const std::string& folder, const std::string& name)
 
 void SavepointKeeper::set_aside_and_report(const std::string& path, const std::string& why) {
   forget(path);
-  report({.path = path, .why = why, .set_aside_as = options_.is_trial ? "" : set_aside(files_, path, why)});
+  Problem problem{.path = path, .why = why};
+  try {
+    if (!options_.is_trial) problem.set_aside_as = set_aside(files_, path, why);
+  } catch (const Error& failure) {
+    problem.why += fmt::format("; setting it aside failed: {}", failure.what());
+    // Storage on which that fails may have lost more.
+    may_delete_ = false;
+  }
+  report(problem);
 }
 
 // Bytes are copied as they are: encoding them again would cost time and could change them.
@@ -90,16 +98,32 @@ void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
 void SavepointKeeper::forget(const std::string& path) {
   whole_.erase(path);
   metrics_.erase(path);
+  unreadable_.erase(path);
 }
 
 // Calls `look`, which may find that the file is damaged or was deleted. A damaged one is set aside.
 bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::function<void()>& look) {
+  std::string damage;
   try {
     look();
     return true;
   } catch (const Error& failure) {
-    if (failure.code() != ErrorCode::invalid_file && failure.code() != ErrorCode::not_found) throw;
-    if (files_.exists(path)) set_aside_and_report(path, failure.what());
+    if (failure.code() == ErrorCode::not_found) return false;
+    if (failure.code() != ErrorCode::invalid_file) throw;
+    damage = failure.what();
+  }
+  set_aside_and_report(path, damage);
+  return false;
+}
+
+// An error of the disk may pass. So the file stays, and neither counts for the policy nor costs the savepoint that was
+// just written.
+bool SavepointKeeper::can_be_read(const std::string& path, const std::function<void()>& look) {
+  try {
+    return is_there_and_sound(path, look);
+  } catch (const Error& failure) {
+    const std::string why = fmt::format("{}; it stays, and others are kept in its place", failure.what());
+    if (unreadable_.insert(path).second) report({.path = path, .why = why});
     return false;
   }
 }
@@ -115,16 +139,7 @@ void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<S
   }
 }
 
-bool SavepointKeeper::opens(const std::string& path) {
-  try {
-    return is_there_and_sound(path, [&] { metric(path); });
-  } catch (const Error&) {
-    // An error of the disk may pass, and must not cost the savepoint that was just written.
-    return true;
-  }
-}
-
-// Removes damaged entries until the newest `keep_last` can be opened, for they are to be of use. Each is opened once.
+// Removes entries until the newest `keep_last` can be opened, for they are to be of use. Each is opened once.
 // That finds a file that was cut off or written over, at the cost of its header and index. To read back all of them
 // would take the time of as many loads, after each start.
 void SavepointKeeper::find_last(const std::string& folder, std::vector<SavepointEntry>& entries) {
@@ -133,7 +148,7 @@ void SavepointKeeper::find_last(const std::string& folder, std::vector<Savepoint
   for (auto entry = entries.end(); found < wanted && std::ssize(entries) > wanted && entry != entries.begin();) {
     --entry;
     const std::string path = path_in_folder(folder, entry->name);
-    if (entry->is_whole || whole_.contains(path) || opens(path)) {
+    if (entry->is_whole || whole_.contains(path) || can_be_read(path, [&] { metric(path); })) {
       ++found;
     } else {
       entry = entries.erase(entry);
@@ -144,7 +159,7 @@ void SavepointKeeper::find_last(const std::string& folder, std::vector<Savepoint
 void SavepointKeeper::find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries) {
   std::erase_if(entries, [&](SavepointEntry& entry) {
     const std::string path = path_in_folder(folder, entry.name);
-    return !is_there_and_sound(path, [&] { entry.metric = metric(path); });
+    return !can_be_read(path, [&] { entry.metric = metric(path); });
   });
 }
 
@@ -156,10 +171,12 @@ std::optional<double> SavepointKeeper::metric(const std::string& path) {
 }
 
 std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
+  may_delete_ = true;
   std::vector<SavepointEntry> entries = list_savepoints(files_, folder);
   find_newest_whole(folder, entries);
   find_last(folder, entries);
   if (options_.retention.keep_best > 0) find_metrics(folder, entries);
+  if (!may_delete_) return {};
   std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
   if (options_.is_trial) return names;
   for (const std::string& name : names) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct KeeperOptions {
   RetentionPolicy retention{};        // applied to each folder separately
   std::string best_by{};              // the metric that retention.keep_best compares
   int threads = 0;                    // that read savepoints back, as ReadOptions::threads
-  ProblemReport report{};             // called for copies that failed and files that were set aside
+  ProblemReport report{};             // called for copies that failed, and for files that are damaged or cannot be read
   bool is_trial = false;              // prune() only returns what it would delete, and changes nothing
 };
 
@@ -47,7 +48,11 @@ class SavepointKeeper {
   void keep(const std::string& name);
 
   // Finds the newest whole savepoint of the folder, deletes what the policy does not keep, and returns
-  // the names. Damaged savepoints that it meets are set aside and reported.
+  // the names. Damaged savepoints that it meets are set aside and reported; where that fails, nothing is
+  // deleted. The newest keep_last are opened once, and with keep_best all. One that cannot be read, say
+  // for an error of the disk, is reported once. It stays, and does not count for the policy.
+  //
+  // Throws Error where the folder or its newest savepoint cannot be read, or a file cannot be deleted.
   std::vector<std::string> prune();
 
  private:
@@ -57,12 +62,12 @@ class SavepointKeeper {
   // An atomic write of a second file with the same bytes.
   void copy(const std::string& name, const std::string& folder);
   void forget(const std::string& path);
-  // All remove from `entries` what turns out to be damaged or deleted.
+  // All remove from `entries` what turns out to be damaged or deleted, and the last two what cannot be read.
   void find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries);
   void find_last(const std::string& folder, std::vector<SavepointEntry>& entries);
   void find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries);
   std::optional<double> metric(const std::string& path);
-  bool opens(const std::string& path);
+  bool can_be_read(const std::string& path, const std::function<void()>& look);
   bool is_there_and_sound(const std::string& path, const std::function<void()>& look);
   void set_aside_and_report(const std::string& path, const std::string& why);
   std::vector<std::string> prune(const std::string& folder);
@@ -73,6 +78,8 @@ class SavepointKeeper {
   const KeeperOptions options_;
   std::map<std::string, Digest> whole_;                   // file digests by path, of the files that were read back
   std::map<std::string, std::optional<double>> metrics_;  // by path
+  std::set<std::string> unreadable_;                      // paths that were reported
+  bool may_delete_ = true;                                // in the folder that is being pruned
 };
 
 }  // namespace holdfast::format

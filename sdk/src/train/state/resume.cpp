@@ -107,7 +107,9 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
       .best = options.best == Best::highest ? format::BestValue::highest : format::BestValue::lowest,
       .max_bytes = options.max_bytes};
   const auto warn = [](const format::Problem& problem) {
-    log(LogLevel::warning, fmt::format("savepoint {} is not kept: {}", problem.path, problem.why));
+    const std::string where =
+        problem.set_aside_as.empty() ? "" : fmt::format("; it was set aside as {}", problem.set_aside_as);
+    log(LogLevel::warning, fmt::format("savepoint {} cannot be relied on: {}{}", problem.path, problem.why, where));
   };
   // Shared, since a std::function must be copyable.
   const auto keeper = std::make_shared<format::SavepointKeeper>(files, folder,

@@ -62,6 +62,11 @@ class Keeper : public ::testing::Test {
     files_.create(file)->write_at(0, contents.at(file));
   }
 
+  void cut_off(const std::string& file) {
+    files_.remove(file);
+    files_.create(file)->write_at(0, std::vector<std::byte>(600));
+  }
+
   MemoryFileSystem files_;
   std::vector<std::string> reports_;
 };
@@ -191,10 +196,7 @@ TEST_F(Keeper, SetsAsideAnOldSavepointWhoseMetricCannotBeRead) {
 TEST_F(Keeper, KeepsAsManyOfTheLastAsItIsToldBesidesDamagedOnes) {
   SavepointKeeper before(files_, "/run", options({.keep_last = 0}));
   for (std::int64_t step = 1; step <= 5; ++step) save(before, step);
-  for (const std::int64_t step : {3, 5}) {
-    files_.remove(path(step));
-    files_.create(path(step))->write_at(0, std::vector<std::byte>(600));
-  }
+  for (const std::int64_t step : {3, 5}) cut_off(path(step));
   SavepointKeeper keeper(files_, "/run", options({.keep_last = 3}));
 
   save(keeper, 6);
@@ -202,6 +204,66 @@ TEST_F(Keeper, KeepsAsManyOfTheLastAsItIsToldBesidesDamagedOnes) {
   EXPECT_EQ(steps(), (StepList{2, 4, 6}));
   EXPECT_EQ(reports_, (std::vector<std::string>{path(5), path(3)}));
   EXPECT_TRUE(files_.exists(path(3) + ".damaged"));
+}
+
+// The file was out of the way, counted as one of the last, and cost an older one. Nothing was reported.
+TEST_F(Keeper, DeletesNothingWhereADamagedOneCannotBeSetAside) {
+  for (const std::string failing :
+       {"/run/savepoint-0000000004.h5.damaged.txt", "/run/savepoint-0000000004.h5.damaged"}) {
+    SCOPED_TRACE(failing);
+    for (std::int64_t step = 1; step <= 4; ++step) write_savepoint(files_, path(step), step);
+    cut_off(path(4));
+    const auto full = watched_file_system(files_, [&](const FileOperation& operation) {
+      if (operation.name == "rename" && operation.new_path == failing) throw system_error(ENOSPC, "cannot rename");
+    });
+    SavepointKeeper keeper(*full, "/run", options({.keep_last = 2}));
+
+    save(keeper, 5);
+
+    EXPECT_EQ(reports_, std::vector<std::string>{path(4)});
+    for (const std::int64_t step : {1, 2, 3, 5}) EXPECT_TRUE(files_.exists(path(step))) << step;
+    for (const std::string& name : files_.list("/run")) files_.remove("/run/" + name);
+    reports_.clear();
+  }
+}
+
+TEST_F(Keeper, SaysTheDamageOfASavepointThatCannotBeSetAside) {
+  const auto full = watched_file_system(files_, [](const FileOperation& operation) {
+    if (operation.name == "rename" && operation.path == path(2)) throw system_error(EIO, "cannot rename");
+  });
+  SavepointKeeper keeper(*full, "/run", options({.keep_last = 1}));
+  save(keeper, 1);
+  write_savepoint(files_, path(2), 2);
+  flip_a_bit(path(2));
+
+  EXPECT_EQ(thrown_by([&] { keeper.keep(savepoint_name(2)); }).code, ErrorCode::invalid_file);
+
+  EXPECT_EQ(reports_, std::vector<std::string>{path(2)});
+  EXPECT_TRUE(files_.exists(path(1)));
+}
+
+// One that could not be read counted as one of the last, and so fewer were of use than were asked for.
+TEST_F(Keeper, KeepsOthersInThePlaceOfOneThatCannotBeRead) {
+  for (const std::string best_by : {"", "loss"}) {
+    SCOPED_TRACE(best_by);
+    // The newest are the best, too.
+    for (std::int64_t step = 1; step <= 5; ++step) {
+      write_savepoint(files_, path(step), step, -static_cast<double>(step));
+    }
+    const auto failing = watched_file_system(files_, [](const FileOperation& operation) {
+      if (operation.name == "read" && operation.path == path(4)) throw system_error(EIO, "cannot read");
+    });
+    SavepointKeeper keeper(*failing, "/run", options({.keep_last = 3, .keep_best = best_by.empty() ? 0 : 1}));
+
+    save(keeper, 6, -6);
+    EXPECT_EQ(steps(), (StepList{3, 4, 5, 6}));
+    save(keeper, 7, -7);
+
+    EXPECT_EQ(steps(), (best_by.empty() ? StepList{5, 6, 7} : StepList{4, 5, 6, 7}));
+    EXPECT_EQ(reports_, std::vector<std::string>{path(4)}) << "once";
+    for (const std::string& name : files_.list("/run")) files_.remove("/run/" + name);
+    reports_.clear();
+  }
 }
 
 TEST_F(Keeper, ReadsNoMoreThanItIsToldToKeep) {

@@ -29,6 +29,7 @@
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/whole_number.h"
 #include "hosts/surroundings.h"
+#include "watchdog/intended_ranks.h"
 #include "watchdog/launch_variables.h"
 
 namespace holdfast::recovery {
@@ -136,14 +137,6 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::ve
   };
 }
 
-// Hosts take turns in replicas as in device slots. One that has taken over replicas of another host has more.
-int replicas_on_host_of(const NewProcess& process, int hosts) {
-  const int host = process.device_slot % hosts;
-  const int planned = process.replicas / hosts + (host < process.replicas % hosts ? 1 : 0);
-  const bool is_spare = process.rank >= process.replicas;
-  return is_spare ? planned : std::max(planned, process.local_rank + 1);
-}
-
 // The number of replicas: the option wins, then the launcher, then the devices, then the cores.
 WatchdogOptions complete(WatchdogOptions options, std::vector<std::string> devices, std::optional<int> of_launcher) {
   options.executable = find_program(options.command.front());
@@ -216,15 +209,16 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_on_hosts(st
   return [devices = std::move(devices), hosts, directory = std::move(run_directory)](const NewProcess& process) {
     // Hosts take turns in device slots (watchdog_options.h), so the slot has this number on its host.
     const auto slot = static_cast<std::size_t>(process.device_slot / hosts);
-    return std::vector<std::string>{fmt::format("RANK={}", process.rank),
-                                    fmt::format("LOCAL_RANK={}", process.local_rank),
-                                    fmt::format("WORLD_SIZE={}", process.replicas),
-                                    fmt::format("LOCAL_WORLD_SIZE={}", replicas_on_host_of(process, hosts)),
-                                    fmt::format("HOLDFAST_DEVICE={}", devices.at(slot)),
-                                    fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
-                                    fmt::format("{}={}", kRunDirectoryVariable, directory),
-                                    // What a replica starts is not a host of the run.
-                                    "HOLDFAST_NNODES=1"};
+    const int host = process.device_slot % hosts;
+    return std::vector<std::string>{
+        fmt::format("RANK={}", process.rank), fmt::format("LOCAL_RANK={}", process.local_rank),
+        fmt::format("WORLD_SIZE={}", process.replicas),
+        fmt::format("LOCAL_WORLD_SIZE={}", replicas_planned_on(host, hosts, process.replicas)),
+        fmt::format("HOLDFAST_DEVICE={}", devices.at(slot)),
+        fmt::format("HOLDFAST_DEVICES={}", fmt::join(devices, ",")),
+        fmt::format("{}={}", kRunDirectoryVariable, directory),
+        // What a replica starts is not a host of the run.
+        "HOLDFAST_NNODES=1"};
   };
 }
 

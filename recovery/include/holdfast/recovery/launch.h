@@ -5,12 +5,12 @@
 //
 //   RANK, LOCAL_RANK               the rank that the process is started for, in the run and among the processes of its
 //                                  host. Its rank may change in later generations; only a program that registers
-//                                  (worker.h) learns of that. Those of a spare are at least the numbers below
-//   WORLD_SIZE, LOCAL_WORLD_SIZE   the number of replicas that there are to be, in the run and on this host
-//   MASTER_ADDR, MASTER_PORT       127.0.0.1, and a port that was free; the same while any process of the run lives
-//   HOLDFAST_DEVICE                the entry of the process in the list of devices
-//   HOLDFAST_DEVICES               that list, with commas
-//   HOLDFAST_RUN_DIRECTORY         an absolute path
+//                                  (worker.h) learns of that. Those of a spare are at least the numbers below, and no
+//                                  two living processes of a host have one local rank
+//   WORLD_SIZE, LOCAL_WORLD_SIZE   the number of replicas that there are to be, in the run and, as planned, on this
+//   host MASTER_ADDR, MASTER_PORT       127.0.0.1, and a port that was free; the same while any process of the run
+//   lives HOLDFAST_DEVICE                the entry of the process in the list of devices HOLDFAST_DEVICES that list,
+//   with commas HOLDFAST_RUN_DIRECTORY         an absolute path
 //
 //   run_watchdog(for_any_program({.replicas = 2, .run_directory = "run", .command = {"python", "train.py"}}, {}));
 

@@ -5,6 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace holdfast::recovery {
 namespace {
@@ -20,7 +25,7 @@ class IntendedRanksTest : public ::testing::Test {
     return *std::find_if(state_.members.begin(), state_.members.end(), [id](const Member& m) { return m.id == id; });
   }
 
-  State state_;
+  State state_ = initial_state({.replicas = 6, .device_slots = 2, .hosts = 2, .slot_hosts = {0, 1}}, 0);
   IntendedRanks ranks_;
 };
 
@@ -57,6 +62,67 @@ TEST_F(IntendedRanksTest, ObeyGenerationsAndEnvironments) {
 
   EXPECT_EQ(successor.rank, 3);
   EXPECT_EQ(successor.local, 0);
+}
+
+// Its local rank was that of a replica, where the failed one had another host's number.
+TEST_F(IntendedRanksTest, AreThoseOfASpareWhereASpareHasTakenThePlaceOfTheLostOne) {
+  state_.target = 2;
+  for (int id = 0; id < 3; ++id) start(id, id % 2);
+  member(0).stage = Stage::failed;
+  member(1).rank = 0;
+  member(2).rank = 1;
+
+  const IntendedRank successor = start(3, 0);
+
+  EXPECT_EQ(successor.rank, 2);
+  EXPECT_EQ(successor.local, 2) << "1 is in the environment of the spare that is a replica";
+}
+
+// A host loses all its devices, and its replica starts on the other one.
+TEST_F(IntendedRanksTest, AreAboveThePlannedOnesForAReplicaOfAnotherHost) {
+  state_.target = 2;
+  state_.hosts[1].stage = Host::Stage::there;
+  start(0, 0);
+
+  const IntendedRank taken_over = start(1, 0);
+
+  EXPECT_EQ(taken_over.rank, 1);
+  EXPECT_EQ(taken_over.local, 1);
+}
+
+// A spare of host 0 took the rank of a replica, and host 1, which joined later, had a spare with local rank 0.
+TEST(IntendedRanksOfARun, AreThoseOfReplicasOnAHostThatJoinsLateWhereSpareOnesStartedBefore) {
+  struct Case {
+    int replicas = 0;
+    int spares = 0;
+    std::string at_once{};
+    std::string later{};
+  };
+  // Each process is rank/local rank.
+  for (const Case& one : {Case{2, 1, "0/0 2/1", "1/0"}, Case{2, 2, "0/0 2/1", "1/0 3/1"},
+                          Case{3, 1, "0/0 1/1", "2/0 3/1"}, Case{4, 2, "0/0 1/1 4/2", "2/0 3/1 5/2"}}) {
+    State state = initial_state({.recovery = {.spares = one.spares},
+                                 .replicas = one.replicas,
+                                 .device_slots = 2,
+                                 .hosts = 2,
+                                 .slot_hosts = {0, 1}},
+                                0);
+    IntendedRanks ranks;
+    const auto started_after = [&](const Event& event) {
+      const Decision decision = decide(state, event, Moment());
+      state = decision.state;
+      std::vector<std::string> started;
+      for (const Action& action : decision.actions) {
+        if (action.kind != ActionKind::start_process) continue;
+        const IntendedRank chosen = ranks.choose(state, action.member);
+        started.push_back(fmt::format("{}/{}", chosen.rank, chosen.local));
+      }
+      return fmt::format("{}", fmt::join(started, " "));
+    };
+
+    EXPECT_EQ(started_after({.kind = EventKind::start}), one.at_once);
+    EXPECT_EQ(started_after({.kind = EventKind::host_joined, .host = 1}), one.later);
+  }
 }
 
 TEST_F(IntendedRanksTest, AreForgottenWithTheirMembers) {

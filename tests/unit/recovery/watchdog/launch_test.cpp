@@ -221,7 +221,7 @@ TEST_F(Launch, CountsReplicasAndNotDevicesOfAHost) {
            Case{{.rank = 2, .local_rank = 1, .replicas = 3, .device_slot = 2}, three, "1 of 2 on cuda:1"},
            Case{{.rank = 1, .local_rank = 0, .replicas = 3, .device_slot = 1}, three, "0 of 1 on cuda:0"},
            // It has taken over a replica of the other host.
-           Case{{.rank = 1, .local_rank = 2, .replicas = 4, .device_slot = 4}, three, "2 of 3 on cuda:2"},
+           Case{{.rank = 1, .local_rank = 2, .replicas = 4, .device_slot = 4}, three, "2 of 2 on cuda:2"},
            // A spare.
            Case{{.rank = 4, .local_rank = 2, .replicas = 4, .device_slot = 4}, three, "2 of 2 on cuda:2"},
        }) {

@@ -126,7 +126,7 @@ std::function<std::vector<std::string>(const NewProcess&)> variables_for(std::ve
     // fail.
     if (process.is_first) port = fixed_port ? *fixed_port : find_free_port();
     return {fmt::format("RANK={}", process.rank),
-            fmt::format("LOCAL_RANK={}", process.rank),
+            fmt::format("LOCAL_RANK={}", process.local_rank),
             fmt::format("WORLD_SIZE={}", process.replicas),
             fmt::format("LOCAL_WORLD_SIZE={}", process.replicas),
             fmt::format("MASTER_ADDR={}", kLoopback),

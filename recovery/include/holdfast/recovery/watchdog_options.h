@@ -29,7 +29,7 @@ using holdfast::WhenSlow;
 // A process that is about to start.
 struct NewProcess {
   int rank = 0;          // that it is started for; generations may give it others. A spare's is at least `replicas`
-  int local_rank = 0;    // the same among the processes of its host; in a run on one host, `rank`
+  int local_rank = 0;    // among the processes of its host; no two living ones have the same
   int replicas = 0;      // that there are to be
   int device_slot = 0;   // index in WatchdogOptions::devices
   bool is_first = true;  // no other process of the run exists

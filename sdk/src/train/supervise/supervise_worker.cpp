@@ -135,7 +135,8 @@ void require_asked_kind(DeviceKind kind) {
               "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
 }
 
-// It is one process alone of those that share the run directory: no two processes of a host have one local rank.
+// One process at most of those that share the run directory: no two living ones of a host have one local rank. As a run
+// begins, each host that is to have a replica has a process with local rank 0.
 bool is_first_in_folder(const recovery::Worker& worker) {
   if (!worker.has_own_folder()) return worker.rank() == 0;
   const char* const local_rank = std::getenv("LOCAL_RANK");

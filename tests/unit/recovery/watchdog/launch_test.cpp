@@ -135,9 +135,10 @@ TEST_F(Launch, AssignsTheListedDevices) {
 }
 
 TEST_F(Launch, NamesRankAndSizeAsLaunchersDo) {
-  const auto variables = for_any_program(options(4), {}).variables_of({.rank = 3, .replicas = 4, .device_slot = 3});
+  const auto variables =
+      for_any_program(options(4), {}).variables_of({.rank = 3, .local_rank = 5, .replicas = 4, .device_slot = 3});
 
-  for (const char* expected : {"RANK=3", "LOCAL_RANK=3", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1",
+  for (const char* expected : {"RANK=3", "LOCAL_RANK=5", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1",
                                "HOLDFAST_DEVICE=cpu:3"}) {
     EXPECT_THAT(variables, Contains(expected));
   }

@@ -15,7 +15,6 @@
 
 #include <fmt/format.h>
 
-#include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/recovery/exit_codes.h"
@@ -70,24 +69,37 @@ std::string record_path(const std::string& directory) {
 
 namespace {
 
+// Empty for a folder that is not there. One that cannot be read throws: taken for an empty one, its run would be begun
+// anew.
+std::vector<std::string> names_in(FileSystem& files, const std::string& folder) {
+  if (!files.exists(folder)) return {};
+  try {
+    return files.list(folder);
+  } catch (const Error& failure) {
+    // Another process has renamed it a moment ago.
+    if (failure.code() == ErrorCode::not_found) return {};
+    throw;
+  }
+}
+
 // Whether a name such as "savepoint-0000000004.h5" is there for which `is_meant` holds.
-bool has_savepoint(const std::string& folder, const std::function<bool(const std::string& name)>& is_meant) {
-  if (!posix_file_system().exists(folder)) return false;
-  // A folder that cannot be read throws. Taken for an empty one, its run would be begun anew.
-  const std::vector<std::string> names = posix_file_system().list(folder);
+bool has_savepoint(FileSystem& files, const std::string& folder,
+                   const std::function<bool(const std::string& name)>& is_meant) {
+  const std::vector<std::string> names = names_in(files, folder);
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return name.starts_with("savepoint-") && is_meant(name); });
 }
 
 // Also one that is not whole, or was set aside: a run that is put aside takes it along.
 bool holds_any_savepoint(const std::string& folder) {
-  return has_savepoint(folder, [](const std::string& name) { return name.find(".h5") != std::string::npos; });
+  return has_savepoint(posix_file_system(), folder,
+                       [](const std::string& name) { return name.find(".h5") != std::string::npos; });
 }
 
 }  // namespace
 
-bool holds_savepoints(const std::string& folder) {
-  return has_savepoint(folder, [](const std::string& name) { return name.ends_with(".h5"); });
+bool holds_savepoints(const std::string& folder, FileSystem& files) {
+  return has_savepoint(files, folder, [](const std::string& name) { return name.ends_with(".h5"); });
 }
 
 // Each of these shows a run.
@@ -163,16 +175,20 @@ fs::path numbered(const fs::path& folder, int number) {
   return fmt::format("{}.{}", folder.string(), number);
 }
 
-// A link that leads nowhere takes its name, too.
-bool is_free(const fs::path& path) {
+// A link that leads nowhere takes its name, too. A name that cannot be looked up is not taken for one in use: all later
+// numbers would be tried.
+bool is_free(const fs::path& folder, int number) {
+  const fs::path path = numbered(folder, number);
   std::error_code error;
-  return fs::symlink_status(path, error).type() == fs::file_type::not_found;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type != fs::file_type::none) return type == fs::file_type::not_found;
+  throw cannot_put_aside(folder, fmt::format("cannot look up {}: {}", path.string(), error.message()));
 }
 
 // Free for all of the folders, so that what belongs together has one number.
 int first_free_number(const std::vector<fs::path>& folders) {
   for (int number = 1; number < kMostPutAside; ++number) {
-    const auto has_room = [number](const fs::path& folder) { return is_free(numbered(folder, number)); };
+    const auto has_room = [number](const fs::path& folder) { return is_free(folder, number); };
     if (std::all_of(folders.begin(), folders.end(), has_room)) return number;
   }
   throw cannot_put_aside(folders.front(), "too many earlier runs are kept next to it");
@@ -311,7 +327,7 @@ void put_copies_aside(const std::string& run_directory, const std::vector<std::s
     if (!holds_any_savepoint(copy)) continue;
     const fs::path folder = place_of_folder(copy);
     require_not_in_use(folder);
-    const bool has_room = is_free(numbered(folder, record.copies_of));
+    const bool has_room = is_free(folder, record.copies_of);
     const int number = has_room ? record.copies_of : first_free_number({folder});
     put_under_number({folder}, number);
     log(LogLevel::info,

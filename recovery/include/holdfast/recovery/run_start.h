@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/start.h"
 #include "holdfast/recovery/asked_start.h"
@@ -47,8 +48,8 @@ class OtherChoices : public Error {
 // folder that cannot be read.
 bool holds_run(const std::string& directory);
 // Whether the folder has a savepoint under its name; neither what writers left nor what was set aside counts. Throws
-// Error for a folder that cannot be read.
-bool holds_savepoints(const std::string& folder);
+// Error for a folder that cannot be read. A folder that another process removes or renames meanwhile has none.
+bool holds_savepoints(const std::string& folder, FileSystem& files = posix_file_system());
 // The token on which the run in the folder was begun anew; empty if there was none. Throws Error{invalid_file} where
 // its record is damaged.
 std::string token_of_run(const std::string& directory);

@@ -236,6 +236,25 @@ TEST_F(RunStart, RefusesAFolderThatCannotBeRead) {
   EXPECT_FALSE(holds_savepoints(folder_ / "nowhere"));
 }
 
+// Another program puts its run aside between two looks at the folder.
+TEST_F(RunStart, FindsNoSavepointInAFolderThatIsRenamedMeanwhile) {
+  make_run("first");
+  const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
+    if (operation.name == "list") fs::rename(operation.path, operation.path + ".1");
+  });
+
+  EXPECT_FALSE(holds_savepoints(folder_ / "copies", *files));
+}
+
+// Each further number was tried, a million of them, and the sentence told of too many earlier runs.
+TEST_F(RunStart, SaysThatANameForTheEarlierRunCannotBeLookedUp) {
+  const std::string longest = folder_ / std::string(254, 'r');
+  write(longest + "/run.json", "first");
+
+  EXPECT_THAT(sentence_thrown_by([&] { OwnedRun::take(longest, {.copies = std::nullopt, .how = fresh()}); }),
+              HasSubstr("cannot look up " + longest + ".1: File name too long; move it away yourself"));
+}
+
 TEST_F(RunStart, NamesADamagedRecord) {
   make_run("first");
   write(folder_ / "run/start.json", "{");

@@ -215,7 +215,7 @@ TEST_F(StartingAnew, ChangesNothingWhenAFolderCannotBeRenamed) {
 
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.output, HasSubstr(" error the earlier run in " + run_ +
-                                         " cannot be put aside to start anew: " + fixed + " cannot be renamed"));
+                                         " cannot be put aside to start anew: " + fixed + " cannot be renamed: "));
     EXPECT_THAT(result.output, HasSubstr("move it away yourself, or give another run directory"));
     EXPECT_EQ(files_of(run_), run);
     EXPECT_EQ(file_digests(copies_), copies);

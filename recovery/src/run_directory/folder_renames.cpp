@@ -19,25 +19,26 @@ std::string rename_folder(const FolderRename& rename) {
   return error ? error.message() : "";
 }
 
-std::string rename_all(const std::vector<FolderRename>& renames,
-                       const std::function<std::string(const FolderRename&)>& rename_one) {
+RenameResult rename_all(const std::vector<FolderRename>& renames,
+                        const std::function<std::string(const FolderRename&)>& rename_one) {
   std::size_t renamed = 0;
-  std::string why;
-  while (renamed < renames.size() && why.empty()) {
-    why = rename_one(renames[renamed]);
-    if (why.empty()) ++renamed;
+  std::string problem;
+  while (renamed < renames.size() && problem.empty()) {
+    problem = rename_one(renames[renamed]);
+    if (problem.empty()) ++renamed;
   }
-  if (why.empty()) return "";
-  why = fmt::format("{} cannot be renamed: {}", renames[renamed].from.string(), why);
+  if (problem.empty()) return {};
+  RenameResult result{.why = fmt::format("{} cannot be renamed: {}", renames[renamed].from.string(), problem)};
   // Each folder goes back under its name, so that the user finds either run whole.
   while (renamed > 0) {
     const FolderRename& done = renames[--renamed];
-    const std::string problem = rename_one({.from = done.to, .to = done.from});
+    problem = rename_one({.from = done.to, .to = done.from});
     if (problem.empty()) continue;
-    why += fmt::format("; {} has become {} and cannot be renamed back ({}), so rename it yourself", done.from.string(),
-                       done.to.string(), problem);
+    result.is_undone = false;
+    result.why += fmt::format("; {} has become {} and cannot be renamed back ({}), so rename it yourself",
+                              done.from.string(), done.to.string(), problem);
   }
-  return why;
+  return result;
 }
 
 }  // namespace holdfast::recovery

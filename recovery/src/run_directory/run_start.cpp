@@ -145,10 +145,13 @@ void write_record(const std::string& directory, const StartRecord& record) {
   write_whole_file(posix_file_system(), record_path(directory), std::as_bytes(std::span(text)));
 }
 
+Error not_put_aside(const std::string& folder, const std::string& why_and_what_to_do) {
+  return Error(ErrorCode::refused,
+               fmt::format("the earlier run in {} cannot be put aside to start anew: {}", folder, why_and_what_to_do));
+}
+
 Error cannot_put_aside(const std::string& folder, const std::string& why) {
-  return Error(ErrorCode::refused, fmt::format("the earlier run in {} cannot be put aside to start anew: {}; move it "
-                                               "away yourself, or give another run directory",
-                                               folder, why));
+  return not_put_aside(folder, why + "; move it away yourself, or give another run directory");
 }
 
 // The folder's real path. A symbolic link to it stays, and leads to the new folder afterwards.
@@ -197,8 +200,10 @@ int first_free_number(const std::vector<fs::path>& folders) {
 void put_under_number(const std::vector<fs::path>& folders, int number) {
   std::vector<FolderRename> renames;
   for (const fs::path& folder : folders) renames.push_back({.from = folder, .to = numbered(folder, number)});
-  const std::string why = rename_all(renames);
-  if (!why.empty()) throw cannot_put_aside(folders.front(), why);
+  const RenameResult result = rename_all(renames);
+  // One that could not get its name back is to be renamed first of all, and the sentence says so.
+  if (!result.is_undone) throw not_put_aside(folders.front(), result.why);
+  if (!result.why.empty()) throw cannot_put_aside(folders.front(), result.why);
   // Otherwise a power cut could undo the rename of one folder and not that of another.
   for (const fs::path& folder : folders) posix_file_system().sync_folder(parent_folder(folder));
 }

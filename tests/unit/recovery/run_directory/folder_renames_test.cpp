@@ -28,7 +28,7 @@ class FolderRenames : public ::testing::Test {
   }
 
   // Renames from these names fail.
-  std::string rename_except(const std::set<std::string>& failing) {
+  RenameResult rename_except(const std::set<std::string>& failing) {
     return rename_all(renames_, [&](const FolderRename& rename) {
       const std::string name = rename.from.filename();
       return failing.contains(name) ? "no " + name : rename_folder(rename);
@@ -40,7 +40,7 @@ class FolderRenames : public ::testing::Test {
 };
 
 TEST_F(FolderRenames, RenameAll) {
-  EXPECT_EQ(rename_all(renames_), "");
+  EXPECT_EQ(rename_all(renames_).why, "");
 
   EXPECT_THAT(folder_.names(), ElementsAre("a.1", "b.1", "c.1"));
 }
@@ -48,17 +48,21 @@ TEST_F(FolderRenames, RenameAll) {
 TEST_F(FolderRenames, NeverReplaceAFolder) {
   fs::create_directory(std::string(folder_ / "b.1"));
 
-  EXPECT_THAT(rename_all(renames_), HasSubstr("File exists"));
+  const RenameResult result = rename_all(renames_);
 
+  EXPECT_THAT(result.why, HasSubstr("File exists"));
+  EXPECT_TRUE(result.is_undone);
   EXPECT_THAT(folder_.names(), ElementsAre("a", "b", "b.1", "c"));
 }
 
 // The failure to go back replaced the first failure, and all other folders kept the wrong name.
 TEST_F(FolderRenames, GiveTheOthersTheirNamesBackWhereOneCannotGoBack) {
-  const std::string why = rename_except({"c", "b.1"});
+  const RenameResult result = rename_except({"c", "b.1"});
 
-  EXPECT_THAT(why, StartsWith((folder_ / "c") + " cannot be renamed: no c; "));
-  EXPECT_THAT(why, HasSubstr((folder_ / "b") + " has become " + (folder_ / "b.1") + " and cannot be renamed back"));
+  EXPECT_THAT(result.why, StartsWith((folder_ / "c") + " cannot be renamed: no c; "));
+  EXPECT_THAT(result.why,
+              HasSubstr((folder_ / "b") + " has become " + (folder_ / "b.1") + " and cannot be renamed back"));
+  EXPECT_FALSE(result.is_undone) << "other advice would contradict that of the sentence";
   EXPECT_THAT(folder_.names(), ElementsAre("a", "b.1", "c"));
 }
 

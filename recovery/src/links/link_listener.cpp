@@ -135,4 +135,9 @@ void LinkListener::forget(const LinkToken& token) {
   core_->expected.erase(token);
 }
 
+int LinkListener::waiting() const {
+  return static_cast<int>(std::count_if(core_->visitors.begin(), core_->visitors.end(),
+                                        [](const auto& visitor) { return visitor->token.has_value(); }));
+}
+
 }  // namespace holdfast::recovery

@@ -33,6 +33,8 @@ class LinkListener {
   void expect(const LinkToken& token, OnLink on_link);
   // From now on a connection with it is closed. Does nothing for a token that is not expected.
   void forget(const LinkToken& token);
+  // How many connections have said a token, and wait for it to be expected.
+  int waiting() const;
 
  private:
   struct Core;

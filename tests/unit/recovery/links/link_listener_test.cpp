@@ -65,7 +65,7 @@ TEST_F(LinksThatArrive, AreTakenWhenTheyAreExpected) {
 TEST_F(LinksThatArrive, WaitWhenTheyCameTooEarly) {
   const FileDescriptor visitor = visit(token_);
   const FileDescriptor other = visit(LinkToken{.key = token_.key, .exchange = 3, .lane = 0});
-  loopback_.io.run_for(std::chrono::milliseconds(1));
+  loopback_.run_until([&] { return listener_.waiting() == 2; }, "their tokens");
 
   expect(token_);
   loopback_.run_until([&] { return !taken_.empty(); }, "the connection");
@@ -78,7 +78,7 @@ TEST_F(LinksThatArrive, WaitWhenTheyCameTooEarly) {
 TEST_F(LinksThatArrive, AreTakenWhereAnEarlierOneOfTheTokenHasEnded) {
   FileDescriptor first = visit(token_);
   const FileDescriptor second = visit(token_);
-  loopback_.io.run_for(std::chrono::milliseconds(1));
+  loopback_.run_until([&] { return listener_.waiting() == 2; }, "their tokens");
 
   // A reset, so that nothing can be sent to it any more.
   const linger at_once{.l_onoff = 1, .l_linger = 0};

@@ -49,10 +49,8 @@ void save_what_is_left(const std::string& run_directory, std::int64_t step, std:
     console.problems
         << "holdfast: the newest state in memory could not be saved: there is not enough memory to do it\n";
   } catch (const std::exception& error) {
-    console.problems
-        << "holdfast: the newest state in memory could not be saved: an operation failed in a way that has "
-           "no sentence: "
-        << printable(error.what()) << "\n";
+    console.problems << "holdfast: the newest state in memory could not be saved, for an unexpected reason: "
+                     << printable(error.what()) << "\n";
   }
 }
 

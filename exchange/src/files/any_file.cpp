@@ -241,7 +241,9 @@ class TreeContent : public AnyFile::Content {
       });
       // Attributes decide on names, and a crafted file can make the helper send others than with the heads.
       if (!std::ranges::equal(whole.arrays, infos_, have_one_head)) {
-        refuse_file(path_, "is refused: read again, its arrays have other names or shapes; use another copy of it");
+        refuse_file(path_,
+                    "is refused: when it was read a second time, its arrays had other names or shapes; use another "
+                    "copy of it");
       }
       whole_ = std::move(whole);
     }

@@ -399,7 +399,7 @@ std::uint32_t record_count(std::size_t count) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   if (count <= kMost) return static_cast<std::uint32_t>(count);
   throw Error(ErrorCode::unsupported,
-              fmt::format("it has a text of {} bytes, or a list of as many, and at most {} are read", count, kMost));
+              fmt::format("it has a text or a list of {} bytes or entries, and at most {} are read", count, kMost));
 }
 
 Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,

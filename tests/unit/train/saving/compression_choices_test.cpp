@@ -129,7 +129,8 @@ TEST_F(AutomaticCompression, IsFastWhereMemoryIsTooShortToMeasure) {
 
   EXPECT_EQ(choose(large_, measure_compression), SavepointCompression::fast);
 
-  EXPECT_EQ(why_, "the storage could not be measured, since memory is short; a later start will measure again");
+  EXPECT_NE(why_.find("could not be measured"), std::string::npos) << why_;
+  EXPECT_NE(why_.find("memory"), std::string::npos) << why_;
   EXPECT_EQ(told_, 1);
   EXPECT_EQ(files_of_the_trial, 1U);
   EXPECT_TRUE(folder_.names().empty());

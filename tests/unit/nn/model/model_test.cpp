@@ -318,7 +318,8 @@ TEST(Model, RefusesDescriptionsThatAreWrongWithTheLayerAndTheShapes) {
 // A terminal obeys a control character, and a name may come from a file.
 TEST(Model, ShowsNamesOfInputsEscaped) {
   const Value x = input({4}, {.name = "x\x1b[2J"});
-  const Model model(x, Dense{2}(x));
+  Model model(x, Dense{2}(x));
+  model.set_weights(std::vector<float>(model.parameters().float_count()), {});
 
   EXPECT_THAT(refusal([&] {
                 Model({x, input({4}, {.name = "x\x1b[2J"})}, {x});
@@ -328,6 +329,10 @@ TEST(Model, ShowsNamesOfInputsEscaped) {
   EXPECT_THAT(refusal([&] { model.call({input({3})}, "m"); }), HasSubstr(R"(input "x\x1b[2J" of model "m" has shape)"));
   EXPECT_THAT(refusal([&] { model.call({input({4}, {.dtype = DType::i32})}, "m"); }),
               HasSubstr(R"(input "x\x1b[2J" of model "m" is of f32)"));
+  EXPECT_THAT(refusal([&] {
+                model.predict(Tensor(Shape{1, 4}, std::vector<std::int32_t>(4)));
+              }),
+              HasSubstr(R"(input "x\x1b[2J")"));
 }
 
 // A function after a dense layer, as a file has it.

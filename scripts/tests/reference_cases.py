@@ -9,7 +9,7 @@ that are checked in go to a folder elsewhere, which HOLDFAST_REFERENCE_CASES nam
 Operations between layers ("Operation") have no counterpart in Keras. They are written down here, in NumPy.
 
 A case has a layer's configuration as in files of Holdfast, inputs, weights, a gradient of the output, and what is
-expected: the output, and the gradients of inputs (added up over the samples) and parameters. Gradients are central
+expected: the output (of some layers with further ones), and the gradients of inputs (added up over the samples) and parameters. Gradients are central
 differences of the output, which in float64 are right to 1e-8. Layers that draw random numbers are compared in
 inference alone.
 
@@ -37,8 +37,11 @@ ALSO = {"Conv2DTranspose": (43,)}
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/unit/nn/layers/reference"
 MAKERS = {**elements.MAKERS, **normalizations.MAKERS, **sequences.MAKERS, **windows.MAKERS}
 
-# After the cases above, half as many with options that most models leave alone.
-FURTHER = {"LayerNormalization": normalizations.normalization_of_axes, "UpSampling2D": windows.bilinear, **sequences.RARE}
+# After the cases above, half as many with options that most models leave alone, and half as many with further outputs.
+FURTHER = [
+    {"LayerNormalization": normalizations.normalization_of_axes, "UpSampling2D": windows.bilinear, **sequences.RARE},
+    sequences.OUTPUTS,
+]
 
 
 def write(kind, makers, folder):
@@ -66,7 +69,7 @@ def main():
     makers["Activation"] = functions * (arguments.cases if is_more else 1)
     # Both modes of each of them.
     makers["BatchNormalization"] = [normalizations.BATCH_NORMALIZATIONS[one // 2 % 4] for one in range(arguments.cases)]
-    for kind, maker in FURTHER.items():
+    for kind, maker in [one for further in FURTHER for one in further.items()]:
         makers[kind] += [maker] * (arguments.cases // 2)
     makers["Operation"] = operations.OPERATIONS * (arguments.cases if is_more else 2)
     for kind in arguments.kinds or sorted(makers):

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -225,6 +226,28 @@ void run_recurrent_cells(const Sizes& sizes, Arrays& arrays) {
   }
 }
 
+// Rows of a table for ids of which several are the same and two are not in it, and rows of another array. Only one
+// thread may add to a place of the table, whatever the ids.
+void run_gathered_rows(const Sizes& sizes, Arrays& arrays) {
+  CudaContext context(0);
+  CudaArrayKernels kernels(context);
+  for (const std::int64_t width : {3, 300}) {
+    const RowGather gather = {.ids = sizes.few, .table_rows = 7, .width = width};
+    std::vector<std::int32_t> numbers;
+    for (std::int64_t i = 0; i < gather.ids; ++i) numbers.push_back(static_cast<std::int32_t>(i * i % 9) - 1);
+    float* const ids = arrays.make(gather.ids);
+    std::memcpy(ids, numbers.data(), numbers.size() * sizeof(std::int32_t));
+    float* const table = arrays.make(gather.table_rows * width);
+    float* const rows = arrays.make(gather.ids * width);
+    kernels.gather(gather, table, ids, rows);
+    kernels.scatter_sum(gather, rows, ids, table);
+
+    const std::vector<std::int64_t> taken = {4, 0, 4, 6, 1};
+    gather_rows(table, static_cast<std::size_t>(width), taken.data(), taken.size(), rows, nullptr);
+    gather_host_rows(table, static_cast<std::size_t>(width), taken.data(), taken.size(), rows, nullptr);
+  }
+}
+
 void run_batch_normalization(const Sizes& sizes, Arrays& arrays) {
   CudaContext context(0);
   for (const std::int64_t channels : {5, 40}) {
@@ -284,6 +307,7 @@ const std::vector<Kernels> kKernels = {{"Losses", run_losses},
                                        {"Softmax", run_softmax},
                                        {"Attention", run_attention},
                                        {"RecurrentCells", run_recurrent_cells},
+                                       {"GatheredRows", run_gathered_rows},
                                        {"BatchNormalization", run_batch_normalization},
                                        {"Digest", run_digest},
                                        {"FiniteFlags", run_finite_flags},

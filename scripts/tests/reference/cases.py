@@ -155,4 +155,5 @@ class Called:
         self.call(self.layer, [np.ones(shape) for shape in shapes])
 
     def __call__(self, values):
-        return np.asarray(self.call(self.layer, values if isinstance(values, list) else [values]))
+        results = self.call(self.layer, values if isinstance(values, list) else [values])
+        return [np.asarray(one) for one in results] if isinstance(results, (list, tuple)) else np.asarray(results)

@@ -1,5 +1,7 @@
 """Layers of sequences: attentions, recurrent layers, and what tells a model where a step stands."""
 
+import functools
+
 import keras
 import numpy as np
 from keras import layers
@@ -26,7 +28,7 @@ def is_kept(mask):
 ATTENTION_LIMITS = {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
 
 
-def heads_of_attention(rng, make):
+def heads_of_attention(rng, make, gives_scores=False):
     """`make` gives a layer, its configuration and whether it takes values of another width."""
     use_bias, causal, window = flag(rng), flag(rng), int(rng.integers(0, 3))
     values, has_mask, has_padding = int(rng.integers(1, 4)), flag(rng), flag(rng)
@@ -42,33 +44,34 @@ def heads_of_attention(rng, make):
         if has_padding:
             options["value_mask"] = is_kept(masks[-1])
         # With the scores, so that a query without keys gives zeros on each backend.
-        return layer(query, value, key=key, use_causal_mask=causal, return_attention_scores=True, **options)[0]
+        results = layer(query, value, key=key, use_causal_mask=causal, return_attention_scores=True, **options)
+        return results if gives_scores else results[0]
 
     queries, keys = extents(rng, 2, 1, 4)
     keys = queries if values == 1 else keys
     shapes = [(queries, int(rng.integers(1, 4)))] + [(keys, int(rng.integers(1, 4))) for _ in range(values - 1)]
     shapes += [(queries, keys)] * has_mask + [(keys,)] * has_padding
     config |= {"dropout": 0.0, "use_bias": use_bias, "use_causal_mask": causal, "sliding_window": window,
-               "attention_mask": has_mask, "padding_mask": has_padding, "return_attention_scores": False,
+               "attention_mask": has_mask, "padding_mask": has_padding, "return_attention_scores": gives_scores,
                **ATTENTION_LIMITS}
     return case(Called(layer, names, call), config, *shapes, prepare=with_masks(has_mask + has_padding))
 
 
-def multi_head_attention(rng):
+def multi_head_attention(rng, **options_of_case):
     heads, key_dim, value_dim = extents(rng, 3, 1, 3)
     return heads_of_attention(rng, lambda options: (
         layers.MultiHeadAttention(heads, key_dim, value_dim, **options),
-        {"num_heads": heads, "key_dim": key_dim, "value_dim": value_dim}))
+        {"num_heads": heads, "key_dim": key_dim, "value_dim": value_dim}), **options_of_case)
 
 
-def group_query_attention(rng):
+def group_query_attention(rng, **options_of_case):
     dim, heads, group = extents(rng, 3, 1, 3)
     return heads_of_attention(rng, lambda options: (
         layers.GroupQueryAttention(dim, heads * group, heads, **options),
-        {"head_dim": dim, "num_query_heads": heads * group, "num_key_value_heads": heads}))
+        {"head_dim": dim, "num_query_heads": heads * group, "num_key_value_heads": heads}), **options_of_case)
 
 
-def plain_attention(rng, make, modes=(None,)):
+def plain_attention(rng, make, modes=(None,), gives_scores=False):
     mode = modes[rng.integers(len(modes))]
     use_scale, causal, has_padding, values = flag(rng), flag(rng), flag(rng), int(rng.integers(2, 4))
     config = {} if mode is None else {"score_mode": mode}
@@ -77,22 +80,22 @@ def plain_attention(rng, make, modes=(None,)):
 
     def call(layer, inputs):
         options = {"mask": [None, is_kept(inputs[-1])]} if has_padding else {}
-        return layer(list(inputs[:values]), use_causal_mask=causal, **options)
+        return layer(list(inputs[:values]), use_causal_mask=causal, return_attention_scores=gives_scores, **options)
 
     queries, keys, width = extents(rng, 3, 1, 4)
     shapes = [(queries, width), (keys, int(rng.integers(1, 4)) if values == 3 else width), (keys, width)][:values]
     config |= {"use_scale": use_scale, "dropout": 0.0, "use_causal_mask": causal, "padding_mask": has_padding,
-               "return_attention_scores": False}
+               "return_attention_scores": gives_scores}
     return case(Called(layer, names, call), config, *shapes, *[(keys,)] * has_padding,
                 prepare=with_masks(has_padding, keeps_first=True))
 
 
-def attention(rng):
-    return plain_attention(rng, layers.Attention, ("dot", "concat"))
+def attention(rng, **options):
+    return plain_attention(rng, layers.Attention, ("dot", "concat"), **options)
 
 
-def additive_attention(rng):
-    return plain_attention(rng, layers.AdditiveAttention)
+def additive_attention(rng, **options):
+    return plain_attention(rng, layers.AdditiveAttention, **options)
 
 
 # Without a kink: a gradient by differences would be that of another side.
@@ -127,7 +130,7 @@ def rare_options(rng, make):
     return {}, {"recurrent_dropout": TINY_RATE}
 
 
-def recurrent(make, is_rare=False):
+def recurrent(make, is_rare=False, gives_states=False):
     def made(rng):
         units, width, options, config, names = recurrent_options(rng, make)
         backwards, has_state, has_mask = flag(rng), flag(rng), flag(rng)
@@ -141,14 +144,14 @@ def recurrent(make, is_rare=False):
             return layer(inputs[0], mask=is_kept(inputs[-1]) if has_mask else None, **given)
 
         steps = int(rng.integers(1, 5))
-        return case(Called(make(units, go_backwards=backwards, **options), names, call),
-                    config | {"go_backwards": backwards, "mask": has_mask}, (steps, width), *[(units,)] * states,
+        return case(Called(make(units, go_backwards=backwards, return_state=gives_states, **options), names, call),
+                    config | {"go_backwards": backwards, "return_state": gives_states, "mask": has_mask}, (steps, width), *[(units,)] * states,
                     *[(steps,)] * has_mask, prepare=with_masks(has_mask))
 
     return made
 
 
-def bidirectional(rng, is_rare=False):
+def bidirectional(rng, is_rare=False, gives_states=False):
     make = (layers.SimpleRNN, layers.LSTM, layers.GRU)[rng.integers(3)]
     units, width, options, config, names = recurrent_options(rng, make)
     mode, has_state, has_mask = ("concat", "sum", "mul", "ave")[rng.integers(4)], flag(rng), flag(rng)
@@ -163,8 +166,10 @@ def bidirectional(rng, is_rare=False):
         return layer(inputs[0], mask=is_kept(inputs[-1]) if has_mask else None, **given)
 
     steps = int(rng.integers(1, 5))
-    return case(Called(layers.Bidirectional(make(units, **options), merge_mode=mode), names, call),
-                config | {"layer": make.__name__, "merge_mode": mode, "mask": has_mask}, (steps, width),
+    wrapped = make(units, return_state=gives_states, **options)
+    return case(Called(layers.Bidirectional(wrapped, merge_mode=mode), names, call),
+                config | {"layer": make.__name__, "merge_mode": mode, "return_state": gives_states, "mask": has_mask},
+                (steps, width),
                 *[(units,)] * states, *[(steps,)] * has_mask, prepare=with_masks(has_mask))
 
 
@@ -228,4 +233,11 @@ MAKERS = {
 RARE = {
     "Bidirectional": lambda rng: bidirectional(rng, is_rare=True),
     **{kind.__name__: recurrent(kind, is_rare=True) for kind in (layers.GRU, layers.LSTM, layers.SimpleRNN)},
+}
+# With the scores of an attention, and the last states of a recurrent layer, as further outputs.
+OUTPUTS = {
+    **{kind: functools.partial(MAKERS[kind], gives_scores=True)
+       for kind in ("AdditiveAttention", "Attention", "GroupQueryAttention", "MultiHeadAttention")},
+    "Bidirectional": functools.partial(bidirectional, gives_states=True),
+    **{kind.__name__: recurrent(kind, gives_states=True) for kind in (layers.GRU, layers.LSTM, layers.SimpleRNN)},
 }

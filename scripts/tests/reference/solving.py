@@ -64,50 +64,57 @@ def solve(rng, made, mode):
             variable.assign(value)
         values = list(arguments[:len(trained)]) or inputs
         options = {"training": mode == "training"} if layer._call_has_training_arg else {}
-        result = layer(values if len(values) > 1 else values[0], **options)
-        assert result.dtype == np.float64, result.dtype
-        return [result]
+        results = layer(values if len(values) > 1 else values[0], **options)
+        results = results if isinstance(results, list) else [results]
+        assert all(result.dtype == np.float64 for result in results), results
+        return results
 
     arguments = trained + parameters
+    output, *further = with_magnitudes(rng, outputs, arguments)
     text = {
         "mode": mode, "config": made["config"],
         "inputs": [as_text(value) for value in inputs],
         "parameters": {name: as_text(value) for name, value in zip(names, parameters)},
         "buffers": {variable.name: as_text(value) for variable, value in zip(moving, buffers)},
-        "output": with_magnitudes(rng, outputs, arguments)[0],
-    }
+        "output": output,
+    } | ({"further_outputs": further} if further else {})
     if mode == "training":
-        output_gradient = draw(rng, text["output"]["shape"]) / 4
+        output_gradients = [draw(rng, one["shape"]) / 4 for one in [output, *further]]
         step = 2.0**-14
 
-        # Slopes of the sum of output * output_gradient, for each element of an argument.
-        def slopes(given, i, g):
+        # Slopes of the sum of output * output_gradient over all outputs, for each element of an argument.
+        def slopes(given, i, gs):
             found = np.zeros(given[i].size)
             for place in range(given[i].size):
-                above, below = (outputs(changed(given, i, place, sign * step))[0] for sign in (1, -1))
-                found[place] = ((above - below) * g).sum() / (2 * step)
+                above, below = (outputs(changed(given, i, place, sign * step)) for sign in (1, -1))
+                found[place] = sum(((a - b) * g).sum() for a, b, g in zip(above, below, gs)) / (2 * step)
             return found.reshape(given[i].shape)
 
         # The same for an input of a layer that does not mix samples: copies of all samples, each with another element
         # moved, are one batch. Added up over the samples.
-        def slopes_of_input(given, i, g):
+        def slopes_of_input(given, i, gs):
             count = given[i][0].size
             moves = np.concatenate([np.eye(count), -np.eye(count)]) * step
             batch = [np.concatenate([value] * len(moves)) for value in given[:len(trained)]]
             batch[i] = batch[i] + np.repeat(moves, samples, axis=0).reshape(batch[i].shape)
-            above, below = outputs(batch + given[len(trained):])[0].reshape((2, count) + g.shape)
-            return ((above - below) * g).reshape(count, -1).sum(axis=1).reshape(given[i].shape[1:]) / (2 * step)
+            found = np.zeros(count)
+            for result, g in zip(outputs(batch + given[len(trained):]), gs):
+                above, below = result.reshape((2, count) + g.shape)
+                found = found + ((above - below) * g).reshape(count, -1).sum(axis=1)
+            return found.reshape(given[i].shape[1:]) / (2 * step)
 
         # Those of inputs are added up over the samples: the test moves an element of all samples at once.
         def gradients(everything):
-            given, g = everything[:-1], everything[-1]
+            given, gs = everything[:len(arguments)], everything[len(arguments):]
             mixes_samples = len(made["buffers"]) > 0
-            of_inputs = [slopes(given, i, g).sum(axis=0) if mixes_samples else slopes_of_input(given, i, g)
+            of_inputs = [slopes(given, i, gs).sum(axis=0) if mixes_samples else slopes_of_input(given, i, gs)
                          for i in range(len(trained))]
-            return of_inputs + [slopes(given, i, g) for i in range(len(trained), len(given))]
+            return of_inputs + [slopes(given, i, gs) for i in range(len(trained), len(given))]
 
-        found = with_magnitudes(rng, gradients, arguments + [output_gradient])
-        text["output_gradient"] = as_text(output_gradient)
+        found = with_magnitudes(rng, gradients, arguments + output_gradients)
+        text["output_gradient"] = as_text(output_gradients[0])
+        if further:
+            text["further_output_gradients"] = [as_text(one) for one in output_gradients[1:]]
         text["input_gradients"] = found[:len(trained)]
         text["parameter_gradients"] = dict(zip(names, found[len(trained):]))
     return text

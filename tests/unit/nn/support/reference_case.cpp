@@ -48,6 +48,14 @@ std::vector<std::byte> bytes_in(const Json& array) {
   return copied(floats_in(array));
 }
 
+// What a case has under `name` for its first output, and under "further_`name`s" for the others.
+std::vector<Json> each_output(const Json& text, const std::string& name) {
+  std::vector<Json> found = {text.at(name)};
+  if (const std::string further = "further_" + name + "s"; text.contains(further))
+    found.insert(found.end(), text.at(further).begin(), text.at(further).end());
+  return found;
+}
+
 Model describe_layer(const std::string& kind, const Json& text) {
   std::vector<Value> inputs, shifted;
   for (const Json& array : text.at("inputs")) {
@@ -77,12 +85,19 @@ class Expectation {
   Expectation(const Json& text, const Model& model, double roundings)
       : text_(text), model_(model), roundings_(roundings) {}
 
-  void expect_output(const Floats& output) const { expect_close(output, text_.at("output"), "output", 0); }
+  void expect_outputs(const std::vector<Floats>& outputs) const {
+    const std::vector<Json> expected = each_output(text_, "output");
+    ASSERT_EQ(outputs.size(), expected.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      expect_close(outputs[i], expected[i], "output " + std::to_string(i), 0);
+  }
 
   void expect_gradients(const Floats& gradients) const {
     std::size_t shifts = 0, parameters = 0;
     double cancelled = 0;
-    for (const float g : floats_in(text_.at("output_gradient"))) cancelled = std::max<double>(cancelled, std::abs(g));
+    for (const Json& output : each_output(text_, "output_gradient")) {
+      for (const float g : floats_in(output)) cancelled = std::max<double>(cancelled, std::abs(g));
+    }
     for (std::size_t entry = 0; entry < model_.parameters().entries().size(); ++entry) {
       const std::string& name = model_.parameters().entries()[entry].name;
       const std::span<const float> found = model_.parameters().view(std::span<const float>(gradients), entry);
@@ -157,28 +172,36 @@ void ReferenceCase::run(std::unique_ptr<compute::Backend> backend, double roundi
   }
   const std::int64_t samples = shape_in(text_.at("inputs").at(0))[0];
   const Expectation expectation(text_, model_, roundings);
-  const auto output_of = [&](const ModelProgram::Outputs& outputs) {
-    Floats output(static_cast<std::size_t>(shape_in(text_.at("output")).element_count()));
-    memory.copy_to_host({reinterpret_cast<const float*>(outputs.at(0)), output.size()}, output);
-    return output;
+  const std::vector<Json> expected = each_output(text_, "output");
+  const auto outputs_of = [&](const ModelProgram::Outputs& addresses_of_outputs) {
+    std::vector<Floats> outputs;
+    for (std::size_t i = 0; i < addresses_of_outputs.size(); ++i) {
+      Floats& output = outputs.emplace_back(static_cast<std::size_t>(shape_in(expected.at(i)).element_count()));
+      memory.copy_to_host({reinterpret_cast<const float*>(addresses_of_outputs[i]), output.size()}, output);
+    }
+    return outputs;
   };
 
-  EXPECT_EQ(model_.output_shape().with_batch(samples), shape_in(text_.at("output")));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(model_.outputs()[i].spec.shape.with_batch(samples), shape_in(expected[i])) << i;
   if (text_.at("mode") == "inference") {
     program.prepare_inference(samples);
-    return expectation.expect_output(
-        output_of(program.run_inference(addresses, samples, parameters.span(), buffers.span())));
+    return expectation.expect_outputs(
+        outputs_of(program.run_inference(addresses, samples, parameters.span(), buffers.span())));
   }
   program.prepare_training(samples, {});
-  expectation.expect_output(output_of(program.run_training(addresses, samples, parameters.span())));
-  const PlacedArray output_gradient(memory, floats_in(text_.at("output_gradient")));
+  expectation.expect_outputs(outputs_of(program.run_training(addresses, samples, parameters.span())));
+  std::vector<PlacedArray> output_gradients;
+  std::vector<const float*> addresses_of_gradients;
+  for (const Json& gradient : each_output(text_, "output_gradient"))
+    addresses_of_gradients.push_back(output_gradients.emplace_back(memory, floats_in(gradient)).data());
   // Not zero, so that what is not written shows.
   const PlacedArray gradients(memory, Floats(initial_parameters.size(), 77.0F));
   const PlacedArray contributions(memory, program.contribution_count());
   for (const BackwardPart& part : program.backward_parts(samples, initial_parameters.size() + 1)) {
     program.backward_part(part, samples,
                           {.inputs = addresses,
-                           .output_gradients = {output_gradient.data()},
+                           .output_gradients = addresses_of_gradients,
                            .parameters = parameters.span(),
                            .gradients = gradients.span(),
                            .contributions = contributions.span()});

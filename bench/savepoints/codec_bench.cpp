@@ -104,7 +104,8 @@ void encode_for_a_file(benchmark::State& state, const Content& content) {
   finish(state, content, frame_bytes);
 }
 
-void decode(benchmark::State& state, const Content& content, std::optional<int> level, const DecodeOptions& options) {
+void decode(benchmark::State& state, const Content& content, std::optional<int> level,
+            const ChunkDecodeOptions& options) {
   ChunkEncoder encoder(level);
   const auto frame = encoder.encode(content.bytes, kChunkBytes, content.element_bytes);
   ChunkDecoder decoder(options);

@@ -15,7 +15,7 @@ namespace holdfast::fuzz {
 inline void decode_twice(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return;
   static constexpr int kChannels[] = {1, 3, 4};
-  const DecodeOptions options{.channels = kChannels[data[0] % 3], .max_pixels = 1 << 16};
+  const PictureDecodeOptions options{.channels = kChannels[data[0] % 3], .max_pixels = 1 << 16};
   const std::vector<std::uint8_t> bytes(data + 1, data + size);
   Picture first;
   if (!succeeds([&] { first = decode_picture(bytes, options, "a.jpg"); })) return;

@@ -24,7 +24,7 @@
 namespace holdfast::format {
 namespace {
 
-std::vector<std::string> reader_arguments(const TreeLimits& limits, const DecodeOptions& options) {
+std::vector<std::string> reader_arguments(const TreeLimits& limits, const TreeDecodeOptions& options) {
   return {std::to_string(::getpid()),
           std::to_string(limits.max_array_bytes),
           std::to_string(limits.max_objects),
@@ -45,7 +45,7 @@ std::string describe(const std::optional<ReaderExit>& exit) {
 
 // A helper that ends early was killed by the sandbox or by a fault of the parser. Both count as a fault of the file.
 // With `paths`, it sends the datasets of these paths alone.
-Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options,
+Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const TreeDecodeOptions& options,
                              const std::vector<std::string>& paths = {}) {
   std::vector<std::string> arguments = reader_arguments(limits, options);
   arguments.insert(arguments.end(), paths.begin(), paths.end());
@@ -116,12 +116,12 @@ ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeL
 }
 
 Hdf5Tree ForeignHdf5::read() const {
-  const DecodeOptions options{.is_partial = demand_ == TreeDemand::readable, .announced = announced()};
+  const TreeDecodeOptions options{.is_partial = demand_ == TreeDemand::readable, .announced = announced()};
   return with_label([&] { return read_through_helper(memory_, limits_, options); });
 }
 
 Hdf5Tree ForeignHdf5::read_heads() const {
-  const DecodeOptions options{
+  const TreeDecodeOptions options{
       .heads_only = true, .is_partial = demand_ == TreeDemand::readable, .announced = announced()};
   return with_label([&] {
     Hdf5Tree tree = read_through_helper(memory_, limits_, options);
@@ -141,13 +141,14 @@ Hdf5Tree ForeignHdf5::read_datasets(const std::vector<std::string>& paths) const
     HOLDFAST_ASSERT(head != heads_->end() && head->name == path);
     asked.push_back(*head);
   }
-  const DecodeOptions options{.is_partial = true, .announced = &asked};
+  const TreeDecodeOptions options{.is_partial = true, .announced = &asked};
   return with_label([&] { return read_through_helper(memory_, limits_, options, paths); });
 }
 
 void ForeignHdf5::read_elements(
     const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const {
-  const DecodeOptions options{.is_partial = demand_ == TreeDemand::readable, .take = take, .announced = announced()};
+  const TreeDecodeOptions options{
+      .is_partial = demand_ == TreeDemand::readable, .take = take, .announced = announced()};
   with_label([&] { read_through_helper(memory_, limits_, options); });
 }
 

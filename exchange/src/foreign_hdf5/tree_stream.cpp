@@ -190,7 +190,8 @@ class PayloadReader : public LittleEndianCursor {
 // Builds a tree from records, and checks each record against those before it.
 class TreeDecoder {
  public:
-  TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits, const DecodeOptions& options)
+  TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
+              const TreeDecodeOptions& options)
       : source_(source),
         options_(options),
         file_bytes_(file_bytes),
@@ -372,7 +373,7 @@ class TreeDecoder {
   }
 
   RecordSource& source_;
-  const DecodeOptions& options_;
+  const TreeDecodeOptions& options_;
   std::uint64_t file_bytes_;
   std::uint64_t max_objects_;
   std::uint64_t room_for_elements_;
@@ -403,7 +404,7 @@ std::uint32_t record_count(std::size_t count) {
 }
 
 Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
-                     const DecodeOptions& options) {
+                     const TreeDecodeOptions& options) {
   return TreeDecoder(source, file_bytes, limits, options).decode();
 }
 

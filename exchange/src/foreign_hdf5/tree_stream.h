@@ -51,7 +51,7 @@ class RecordSource {
 // memory than the limits and the file's size allow, whatever the records claim. Throws what the source throws, the
 // error in a `refused` record (invalid_file, out_of_memory, unsupported or unavailable, with printable text), and
 // Error{invalid_file} for records that break a rule.
-struct DecodeOptions {
+struct TreeDecodeOptions {
   bool heads_only = false;  // the sender leaves elements out, and the tree's arrays have none
   bool is_partial = false;  // the sender lists what it cannot read
   // Receives whole elements of dataset number `dataset` in order, in pieces of a few MiB. The tree's arrays then have
@@ -61,7 +61,7 @@ struct DecodeOptions {
   const std::vector<NamedArray>* announced = nullptr;
 };
 Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
-                     const DecodeOptions& options = {});
+                     const TreeDecodeOptions& options = {});
 
 // Sends a tree in pieces through `write`: first groups, then datasets, then texts, each kind sorted by path.
 class TreeEncoder {

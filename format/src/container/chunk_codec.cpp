@@ -42,7 +42,7 @@ std::span<const std::byte> ChunkEncoder::encode_by_zstd(std::span<const std::byt
   return std::span(frame_).first(size);
 }
 
-ChunkDecoder::ChunkDecoder(const DecodeOptions& options)
+ChunkDecoder::ChunkDecoder(const ChunkDecodeOptions& options)
     : options_(options),
       method_(options.past_caches ? ShuffleMethod::vectors_past_caches : ShuffleMethod::vectors),
       literals_(method_),

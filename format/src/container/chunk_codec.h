@@ -45,7 +45,7 @@ class ChunkEncoder {
   std::vector<std::byte> frame_;
 };
 
-struct DecodeOptions {
+struct ChunkDecodeOptions {
   // Skips the frame's own checksum, which takes about a fifth of the time. Only for frames whose digest
   // was checked already.
   bool skip_checksum = false;
@@ -57,7 +57,7 @@ struct DecodeOptions {
 // the checksum may be skipped. One thread at a time.
 class ChunkDecoder {
  public:
-  explicit ChunkDecoder(const DecodeOptions& options = {});
+  explicit ChunkDecoder(const ChunkDecodeOptions& options = {});
 
   // Fills `out` from the beginning of the chunk. Returns false, with `out` undefined, unless `frame` is
   // exactly one undamaged zstd frame of `chunk_bytes`.
@@ -67,7 +67,7 @@ class ChunkDecoder {
  private:
   bool decode_frame(std::span<const std::byte> frame, std::span<std::byte> out);
 
-  const DecodeOptions options_;
+  const ChunkDecodeOptions options_;
   const ShuffleMethod method_;
   LiteralsDecoder literals_;
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;

@@ -47,7 +47,7 @@ struct PiecePlace {
 
 class PieceReader {
  public:
-  PieceReader(File& file, const std::string& path, const DecodeOptions& options)
+  PieceReader(File& file, const std::string& path, const ChunkDecodeOptions& options)
       : file_(file), path_(path), decoder_(options) {}
 
   // `out` has the uncompressed size of the piece.

@@ -130,7 +130,7 @@ bool is_ending(const Draft& draft) {
   return draft.state.phase == RunPhase::finishing || draft.state.phase == RunPhase::ending;
 }
 
-void end_run(Draft& draft, Verdict verdict, const std::string& clause) {
+void end_run(Draft& draft, RunEnding verdict, const std::string& clause) {
   because(draft, clause.empty() ? sentence_of(verdict) : clause);
   draft.state.verdict = std::move(verdict);
   if (draft.state.phase == RunPhase::running) cancel_generation(draft);
@@ -161,7 +161,7 @@ void conclude_if_all_are_gone(Draft& draft) {
 }
 
 // Failures without an exit status are recorded now, with what is known about them.
-void finish_run(Draft& draft, const Verdict& verdict) {
+void finish_run(Draft& draft, const RunEnding& verdict) {
   draft.state.verdict = verdict;
   draft.state.phase = RunPhase::over;
   draft.state.give_up_at.reset();

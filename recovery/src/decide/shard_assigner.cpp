@@ -40,15 +40,15 @@ bool ShardAssigner::is_too_early(std::int64_t step, Moment now) const {
   return last_ && step - last_->step < options_.steps_between && now - last_->moment < options_.time_between;
 }
 
-std::optional<ShardAssigner::Assignment> ShardAssigner::better_assignment(std::span<const Load> loads,
-                                                                          std::span<const Stragglers::Speed> speeds,
-                                                                          std::int64_t step, Moment now) const {
+std::optional<ShardAssigner::Proposal> ShardAssigner::better_assignment(std::span<const Load> loads,
+                                                                        std::span<const Stragglers::Speed> speeds,
+                                                                        std::int64_t step, Moment now) const {
   HOLDFAST_ASSERT(loads.size() == speeds.size());
   // A replica that is alone computes all shards in any case.
   if (loads.size() < 2 || is_too_early(step, now)) return std::nullopt;
   std::vector<int> current;
   std::vector<Pace> paces;
-  Assignment assignment;
+  Proposal assignment;
   bool has_straggler = false;
   for (std::size_t rank = 0; rank < loads.size(); ++rank) {
     // A window that is not full may have a single slow step.

@@ -25,7 +25,7 @@ class ShardAssigner {
     std::int64_t steps_between = 64;  // between two assignments, or
     Moment::duration time_between = std::chrono::seconds(60);  // this much time
   };
-  struct Assignment {
+  struct Proposal {
     std::vector<int> shards{};                            // by rank
     std::vector<std::chrono::nanoseconds> round_times{};  // by rank; the times on which it is based
     std::string why{};
@@ -38,8 +38,8 @@ class ShardAssigner {
 
   // An assignment that is better than the present one; empty if no better one exists, or while a rank's window is not
   // full. `loads` and `speeds` are in rank order.
-  std::optional<Assignment> better_assignment(std::span<const Load> loads, std::span<const Stragglers::Speed> speeds,
-                                              std::int64_t step, Moment now) const;
+  std::optional<Proposal> better_assignment(std::span<const Load> loads, std::span<const Stragglers::Speed> speeds,
+                                            std::int64_t step, Moment now) const;
 
  private:
   struct Last {

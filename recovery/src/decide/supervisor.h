@@ -94,7 +94,7 @@ struct LastFailure {
 
 // How a run ends. It is kept in parts: an exit status may still replace the cause, and IncidentStory tells the parts in
 // another order. sentence_of() makes the sentence of it.
-struct Verdict {
+struct RunEnding {
   int exit_code = 0;
   std::string reason{};  // empty: the failure is the reason
   std::optional<LastFailure> failure{};
@@ -128,7 +128,7 @@ struct SupervisorPolicy {
 
 // An assignment of shards: how many each of these members computes. Both lists are in rank order. It is valid for
 // exactly these members; when it is empty, shards are assigned evenly.
-struct Assignment {
+struct MemberAssignment {
   std::vector<int> members{};
   std::vector<int> shards{};
 };
@@ -172,7 +172,7 @@ struct State {
   std::vector<Host> hosts;
   std::optional<Moment> hosts_awaited_until;  // while one of them has not joined
   std::optional<HostsCut> cut;                // one of the two has to go before the next generation opens
-  Assignment assignment;                      // for the next generation, if that has the same members
+  MemberAssignment assignment;                // for the next generation, if that has the same members
   RestartHistory history;
   RestartHistory newcomers;         // restarts of newcomers that failed while others went on
   std::int64_t failed_step = -1;    // the step that failed last
@@ -185,7 +185,7 @@ struct State {
   bool is_end_unexplained = false;  // a member left the newest generation unasked, and no member failed
   bool is_stop_requested = false;
   Moment stop_requested_at{};        // by the first request
-  std::optional<Verdict> verdict;    // how the run ends as soon as all processes are gone
+  std::optional<RunEnding> verdict;  // how the run ends as soon as all processes are gone
   std::optional<Moment> give_up_at;  // the deadline for processes to leave, or to be gone after SIGKILL
   std::optional<Moment> timer;       // as last set
 };

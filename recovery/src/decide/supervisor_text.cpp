@@ -70,7 +70,7 @@ std::string sentence_of(const LastFailure& failure) {
   return failure.who.empty() ? failure.cause : fmt::format("{}: {}", failure.who, failure.cause);
 }
 
-std::string sentence_of(const Verdict& verdict) {
+std::string sentence_of(const RunEnding& verdict) {
   if (!verdict.failure) return verdict.reason;
   const std::string failure = sentence_of(*verdict.failure);
   return verdict.reason.empty() ? failure : with_last_failure(verdict.reason, failure);

@@ -110,7 +110,7 @@ std::optional<Event> SlowReplicas::propose_assignment(const std::vector<Load>& l
     if (found == by_member.end()) return std::nullopt;
     by_rank.push_back(*found);
   }
-  std::optional<ShardAssigner::Assignment> assignment = assigner_.better_assignment(loads, by_rank, step, now);
+  std::optional<ShardAssigner::Proposal> assignment = assigner_.better_assignment(loads, by_rank, step, now);
   if (!assignment) return std::nullopt;
   // Once in a generation. Only the next generation shows what the assignment has changed.
   has_proposed_ = true;

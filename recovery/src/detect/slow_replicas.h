@@ -47,11 +47,11 @@ class SlowReplicas {
 
   // These belong to the newest generation.
   int generation_ = -1;
-  std::vector<int> members_;                           // by rank
-  std::vector<int> shards_;                            // by rank; empty: the program assigns them
-  std::map<int, ReplicaWork> work_;                    // by member
-  bool has_proposed_ = false;                          // another assignment
-  std::optional<ShardAssigner::Assignment> proposal_;  // the last one
+  std::vector<int> members_;                         // by rank
+  std::vector<int> shards_;                          // by rank; empty: the program assigns them
+  std::map<int, ReplicaWork> work_;                  // by member
+  bool has_proposed_ = false;                        // another assignment
+  std::optional<ShardAssigner::Proposal> proposal_;  // the last one
 };
 
 }  // namespace holdfast::recovery

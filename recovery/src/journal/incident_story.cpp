@@ -155,7 +155,7 @@ std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
   return lines;
 }
 
-std::vector<IncidentStory::Line> IncidentStory::end(const Verdict& verdict) {
+std::vector<IncidentStory::Line> IncidentStory::end(const RunEnding& verdict) {
   std::vector<Line> lines;
   const Loss* last = loss_that_ends_the_run(verdict);
   for (Incident& incident : incidents_) {
@@ -171,7 +171,7 @@ std::vector<IncidentStory::Line> IncidentStory::end(const Verdict& verdict) {
   return lines;
 }
 
-std::string IncidentStory::last_sentence(const Verdict& verdict) const {
+std::string IncidentStory::last_sentence(const RunEnding& verdict) const {
   const Loss* last = loss_that_ends_the_run(verdict);
   if (last == nullptr) return sentence_of(verdict);
   // How often the cause struck: starts that failed with it count by rank, and generations that ended with it.
@@ -207,7 +207,7 @@ std::string IncidentStory::last_sentence(const Verdict& verdict) const {
 }
 
 // Null if no failure ends the run, or one that is not of a process.
-const IncidentStory::Loss* IncidentStory::loss_that_ends_the_run(const Verdict& verdict) const {
+const IncidentStory::Loss* IncidentStory::loss_that_ends_the_run(const RunEnding& verdict) const {
   const bool is_orderly = verdict.exit_code == kExitFinished || verdict.exit_code == kExitStopped;
   if (is_orderly || !verdict.failure) return nullptr;
   for (const Incident& incident : incidents_) {

@@ -47,7 +47,7 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  Picture read(const DecodeOptions& options) {
+  Picture read(const PictureDecodeOptions& options) {
     require(read_header());
     // Four are CMYK or YCCK, and what they look like depends on a color profile, which is not read.
     if (info_.num_components != 1 && info_.num_components != 3) {
@@ -119,7 +119,7 @@ class JpegReader {
 
 }  // namespace
 
-Picture decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path) {
+Picture decode_jpeg(std::span<const std::uint8_t> bytes, const PictureDecodeOptions& options, const std::string& path) {
   return JpegReader(bytes, path).read(options);
 }
 

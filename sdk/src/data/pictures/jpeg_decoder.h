@@ -7,6 +7,6 @@
 namespace holdfast {
 
 // As decode_picture(). A warning of the library about damaged data is an error.
-Picture decode_jpeg(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path);
+Picture decode_jpeg(std::span<const std::uint8_t> bytes, const PictureDecodeOptions& options, const std::string& path);
 
 }  // namespace holdfast

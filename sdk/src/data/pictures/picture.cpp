@@ -19,7 +19,8 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::span<const std::uint8
 
 }  // namespace
 
-Picture decode_picture(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path) {
+Picture decode_picture(std::span<const std::uint8_t> bytes, const PictureDecodeOptions& options,
+                       const std::string& path) {
   // The SOI marker and the first byte of the next marker (JPEG), and the signature of
   // PNG. Names of files are not believed.
   static constexpr std::array<std::uint8_t, 3> kJpeg = {0xFF, 0xD8, 0xFF};
@@ -31,7 +32,7 @@ Picture decode_picture(std::span<const std::uint8_t> bytes, const DecodeOptions&
                           quoted_path(path), bytes.size()));
 }
 
-Picture sized_picture(std::uint64_t height, std::uint64_t width, const DecodeOptions& options,
+Picture sized_picture(std::uint64_t height, std::uint64_t width, const PictureDecodeOptions& options,
                       const std::string& path) {
   // Both decoders read sides of 32 bits, so the product does not overflow.
   if (height == 0 || width == 0 || height * width > static_cast<std::uint64_t>(options.max_pixels)) {

@@ -18,7 +18,7 @@ struct Picture {
 };
 
 // How pictures are decoded; both fields come from PictureOptions.
-struct DecodeOptions {
+struct PictureDecodeOptions {
   int channels = 3;
   std::int64_t max_pixels = 0;
 };
@@ -26,9 +26,11 @@ struct DecodeOptions {
 // Decodes a JPEG or PNG file, whose content decides which it is. `path` is for messages. Throws Error{invalid_file} for
 // what is damaged, neither of both, or larger than max_pixels, and Error{unsupported} for JPEG of other colors than
 // gray and RGB.
-Picture decode_picture(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path);
+Picture decode_picture(std::span<const std::uint8_t> bytes, const PictureDecodeOptions& options,
+                       const std::string& path);
 
 // Takes the memory for the pixels. Throws Error{invalid_file} if there are more than max_pixels.
-Picture sized_picture(std::uint64_t height, std::uint64_t width, const DecodeOptions& options, const std::string& path);
+Picture sized_picture(std::uint64_t height, std::uint64_t width, const PictureDecodeOptions& options,
+                      const std::string& path);
 
 }  // namespace holdfast

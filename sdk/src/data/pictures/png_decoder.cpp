@@ -31,10 +31,10 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  Picture read(const DecodeOptions& options) {
+  Picture read(const PictureDecodeOptions& options) {
     require(read_header());
     // Color is read as such and becomes gray afterwards: libpng would do so by gamma.
-    DecodeOptions stored = options;
+    PictureDecodeOptions stored = options;
     const bool to_gray = options.channels == 1 && (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
     // Three bytes a pixel are taken for a picture of one, so max_pixels counts pixels and not bytes.
     if (to_gray) stored.channels = 3;
@@ -152,7 +152,7 @@ class PngReader {
 
 }  // namespace
 
-Picture decode_png(std::span<const std::uint8_t> bytes, const DecodeOptions& options, const std::string& path) {
+Picture decode_png(std::span<const std::uint8_t> bytes, const PictureDecodeOptions& options, const std::string& path) {
   return PngReader(bytes, path).read(options);
 }
 

@@ -22,9 +22,8 @@ struct Rank {
 
 const Moment kFirstAssignment{};
 
-std::optional<ShardAssigner::Assignment> better_assignment(const ShardAssigner& assigner,
-                                                           const std::vector<Rank>& ranks, std::int64_t step = 1000,
-                                                           Moment now = kFirstAssignment + 1h) {
+std::optional<ShardAssigner::Proposal> better_assignment(const ShardAssigner& assigner, const std::vector<Rank>& ranks,
+                                                         std::int64_t step = 1000, Moment now = kFirstAssignment + 1h) {
   std::vector<Load> loads;
   std::vector<Stragglers::Speed> speeds;
   for (const Rank& rank : ranks) {

@@ -489,7 +489,7 @@ class Simulation {
   bool was_scaled_ = false;
   bool was_any_ready_ = false;  // before the end was decided
   std::vector<int> members_;    // of the newest generation, by rank
-  Assignment assignment_;
+  MemberAssignment assignment_;
   std::map<int, Moment> slow_replaced_;  // by place
   bool had_something_to_save_ = false;
   std::optional<Moment> stopped_at_;

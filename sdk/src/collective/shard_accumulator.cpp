@@ -74,7 +74,7 @@ static bool add_on_host(std::span<const float> summand, std::span<float> sum, co
 }
 
 std::optional<bool> ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range,
-                                          const ArrayPasses& passes) const {
+                                          std::span<const FloatRange> left_out, const ArrayPasses& passes) const {
   // The right one is added to the left one, as the tree says; the sum stays in the left slot.
   const Slot& left = slots_[static_cast<std::size_t>(children.first.slot)];
   const Slot& right = slots_[static_cast<std::size_t>(children.second.slot)];
@@ -84,13 +84,18 @@ std::optional<bool> ShardAccumulator::add(const std::pair<Node, Node>& children,
   };
   std::optional<bool> is_finite;
   if (range.begin < gradients) {
-    const std::span<const float> summand = part(right.gradients, range.begin, std::min(range.end, gradients));
-    const std::span<float> sum = part(left.gradients, range.begin, std::min(range.end, gradients));
-    if (memory_.is_host()) {
-      is_finite = add_on_host(summand, sum, passes);
-    } else {
-      memory_.add(summand, sum);
+    const auto add_part = [&](std::size_t begin, std::size_t end) {
+      const std::span<const float> summand = part(right.gradients, begin, end);
+      const std::span<float> sum = part(left.gradients, begin, end);
+      if (!memory_.is_host()) return memory_.add(summand, sum);
+      is_finite = add_on_host(summand, sum, passes) && is_finite.value_or(true);
+    };
+    std::size_t begin = range.begin;
+    for (const FloatRange& hole : left_out) {
+      add_part(begin, hole.begin);
+      begin = hole.end;
     }
+    add_part(begin, std::min(range.end, gradients));
   }
   if (range.end > gradients) {
     const std::size_t begin = std::max(range.begin, gradients) - gradients;
@@ -114,18 +119,18 @@ ShardAccumulator::Node ShardAccumulator::parent_of(const std::pair<Node, Node>& 
   return {{left.range.begin, right.range.end}, left.slot};
 }
 
-void ShardAccumulator::complete(int shard, FloatRange range) {
+void ShardAccumulator::complete(int shard, FloatRange range, std::span<const FloatRange> left_out) {
   std::unique_lock lock(mutex_);
   Node node{{shard, shard + 1}, running_.at(shard)};
   running_.erase(shard);
   if (running_.empty() && acquired_ == local_.count()) {
-    last_ = {node, range};
+    last_ = {node, range, left_out};
     return;
   }
   // Both children are taken out before the lock is released, so that no other thread adds them too.
   while (const auto children = take_pair(node, complete_nodes_)) {
     lock.unlock();
-    add(*children, range, pass_alone);
+    add(*children, range, left_out, pass_alone);
     lock.lock();
 
     free_slots_.push_back(children->second.slot);
@@ -141,7 +146,7 @@ std::optional<bool> ShardAccumulator::finish(const ArrayPasses& passes) {
   std::optional<bool> is_finite;
   Node node = last_->node;
   while (const auto children = take_pair(node, complete_nodes_)) {
-    is_finite = add(*children, last_->range, passes);
+    is_finite = add(*children, last_->range, last_->left_out, passes);
     node = parent_of(*children);
   }
   complete_nodes_[node.range.begin] = node;
@@ -156,7 +161,7 @@ std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const 
   Nodes complete = complete_nodes_;
   Node node{{shard, shard + 1}, running_.at(shard)};
   while (const auto children = take_pair(node, complete)) {
-    add(*children, range, pass_alone);
+    add(*children, range, {}, pass_alone);
     node = parent_of(*children);
   }
   complete[node.range.begin] = node;
@@ -166,6 +171,15 @@ std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const 
 std::vector<int> ShardAccumulator::covering_slots() const {
   const std::lock_guard lock(mutex_);
   return covering_slots_in(complete_nodes_);
+}
+
+std::vector<ShardAccumulator::Sum> ShardAccumulator::sums() const {
+  const std::vector<int> slots = covering_slots();
+  const std::vector<ShardRange> nodes = tree_.covering_nodes(local_);
+  std::vector<Sum> sums;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    sums.push_back({.shards = nodes[i], .slot = slots_[static_cast<std::size_t>(slots[i])]});
+  return sums;
 }
 
 std::vector<int> ShardAccumulator::covering_slots_in(const Nodes& complete) const {

@@ -33,11 +33,13 @@ class ShardAccumulator {
 
   // Takes a free slot to compute `shard` into. Its content is undefined. Asserts that a slot is free. Any thread.
   Slot acquire(int shard);
-  // Declares `range` of the shard's slot computed, and adds that range of all nodes that are complete now. The range is
-  // the same for all shards of a step. What the shard that ends last completes is left to finish(). Any thread.
-  void complete(int shard, FloatRange range);
+  // Declares `range` of the shard's slot computed, and adds that range of all nodes that are complete now, except for
+  // the parts `left_out`, which ascend and lie in the gradients. Both are the same for all shards of a step, and
+  // `left_out` outlives it. What the shard that ends last completes is left to finish(). Any thread.
+  void complete(int shard, FloatRange range, std::span<const FloatRange> left_out = {});
   // Adds what is left when all shards of the rank are complete, on the threads of `passes`. Returns whether the
-  // gradients of the last sum are finite; empty if nothing was left, or if they are on a device.
+  // gradients of the last sum are finite, but for what was left out; empty if nothing was left, or if they are on a
+  // device.
   std::optional<bool> finish(const ArrayPasses& passes);
 
   // Adds `range` of the shard's slot ahead of complete(), whose own range must not include it. Only for the last shard
@@ -47,6 +49,12 @@ class ShardAccumulator {
 
   // The slot of each covering node, from left to right. Only after finish().
   std::vector<int> covering_slots() const;
+  // The same with the shards that are added in each.
+  struct Sum {
+    ShardRange shards;
+    Slot slot;
+  };
+  std::vector<Sum> sums() const;
 
  private:
   struct Node {
@@ -57,6 +65,7 @@ class ShardAccumulator {
   struct LastShard {
     Node node;
     FloatRange range;
+    std::span<const FloatRange> left_out;
   };
 
   using Nodes = std::map<int, Node>;  // by first shard
@@ -64,7 +73,8 @@ class ShardAccumulator {
   std::optional<std::pair<Node, Node>> take_pair(const Node& node, Nodes& complete) const;
   static Node parent_of(const std::pair<Node, Node>& children);
   std::vector<int> covering_slots_in(const Nodes& complete) const;
-  std::optional<bool> add(const std::pair<Node, Node>& children, FloatRange range, const ArrayPasses& passes) const;
+  std::optional<bool> add(const std::pair<Node, Node>& children, FloatRange range, std::span<const FloatRange> left_out,
+                          const ArrayPasses& passes) const;
 
   const ShardTree tree_;
   const ShardRange local_;

@@ -45,6 +45,8 @@ struct Use {
   bool input_gradient = false;  // backward pass to the input
 };
 
+class DeferredProducts;
+
 struct DenseShape {
   std::int64_t rows = 0;
   std::int64_t inputs = 0;
@@ -225,6 +227,10 @@ class Backend {
 
   // Sets the draws for the passes that follow.
   virtual void set_draws(const RandomKey& draws) = 0;
+
+  // From here on, gradients of kernels may be left to `deferred` (deferred_products.h), if it takes them; null: none
+  // are. Only where memory() is the host's. It must outlive the passes that follow, or be replaced before them.
+  virtual void defer_products(DeferredProducts* deferred) { static_cast<void>(deferred); }
 
   // Calls the parts, which queue work on this back end and its memory space, one after another. They must not wait,
   // allocate, make operations or set draws.

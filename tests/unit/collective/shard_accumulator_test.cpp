@@ -184,6 +184,31 @@ TEST(ShardAccumulator, AddsTheRangeAlone) {
   EXPECT_EQ(sum[40], 1.0F);
 }
 
+TEST(ShardAccumulator, LeavesPartsOut) {
+  const std::vector<FloatRange> parts = {{0, 5}, {16, 20}};
+  Slots slots(4);
+  ShardAccumulator accumulator(ShardTree(4), {0, 4}, slots.spans());
+  for (const int shard : {2, 3, 0, 1}) {
+    const Slot slot = accumulator.acquire(shard);
+    std::fill(slot.gradients.begin(), slot.gradients.end(), 1.0F);
+    std::fill(slot.tail.begin(), slot.tail.end(), 1.0F);
+    // The one who writes it later looks at it.
+    slot.gradients[17] = std::numeric_limits<float>::infinity();
+    accumulator.complete(shard, {0, kFloats}, parts);
+  }
+
+  EXPECT_EQ(accumulator.finish(pass_in_pieces), std::optional(true));
+
+  const std::vector<ShardAccumulator::Sum> sums = accumulator.sums();
+  ASSERT_EQ(sums.size(), 1U);
+  EXPECT_EQ(sums[0].shards, (ShardRange{0, 4}));
+  for (std::size_t i = 0; i < kGradients; ++i) {
+    if (i == 17) continue;
+    EXPECT_EQ(sums[0].slot.gradients[i], i < 5 || (i >= 16 && i < 20) ? 1 : 4) << i;
+  }
+  for (const float number : sums[0].slot.tail) EXPECT_EQ(number, 4);
+}
+
 TEST(ShardAccumulator, SaysWhetherTheLastSumIsFinite) {
   const float largest = std::numeric_limits<float>::max();
   for (const auto& [one, other, expected] : {std::tuple(1.0F, 2.0F, true), {largest, largest, false}}) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <new>
 #include <span>
 #include <utility>
@@ -402,6 +403,43 @@ TEST_F(InstructionSets, GiveTheSameClippedGradients) {
     clipped.insert(clipped.end(), scaled.begin(), scaled.end());
     return clipped;
   });
+}
+
+TEST_F(InstructionSets, GiveTheSameSumsPastTheCache) {
+  expect_same_bits([](const VectorKernels& kernels, std::int64_t length) {
+    const Floats a = mixed_numbers(length, 1), b = mixed_numbers(length, 2);
+    // Past the caches from the beginning of a line alone.
+    std::vector<float> aligned(a.size() + 16);
+    float* const line = aligned.data() + (64 - reinterpret_cast<std::uintptr_t>(aligned.data()) % 64) % 64 / 4;
+    Floats sums(a.size());
+    const bool is_finite = kernels.add_past_cache(a.data(), b.data(), length, line);
+    EXPECT_EQ(kernels.add_past_cache(a.data(), b.data(), length, sums.data()), is_finite);
+    EXPECT_EQ(bits_of_all(Floats(line, line + length)), bits_of_all(sums));
+    sums.push_back(is_finite ? 1 : 0);
+    return sums;
+  });
+}
+
+TEST_F(InstructionSets, FindWhatIsNotFinitePastTheCache) {
+  for (const InstructionSet set : supported_instruction_sets()) {
+    force_instruction_set(set);
+    const auto add = [](const std::vector<float>& numbers) {
+      const std::vector<float> zeros(numbers.size());
+      alignas(64) float sums[48];
+      return vector_kernels().add_past_cache(numbers.data(), zeros.data(), std::ssize(numbers), sums);
+    };
+    const std::vector<float> largest(45, std::numeric_limits<float>::max());
+    EXPECT_TRUE(add(largest));
+    for (std::size_t place = 0; place < largest.size(); ++place) {
+      for (const float number : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                                 std::numeric_limits<float>::quiet_NaN()}) {
+        std::vector<float> numbers = largest;
+        numbers[place] = number;
+        EXPECT_FALSE(add(numbers)) << place;
+      }
+    }
+  }
+  force_instruction_set(std::nullopt);
 }
 
 // As Random gives them, draw by draw, also at rates between two draws, and over the input.

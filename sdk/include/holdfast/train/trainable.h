@@ -35,6 +35,10 @@
 #include "holdfast/core/row_layout.h"
 #include "holdfast/core/shape.h"
 
+namespace holdfast::compute {
+class DeferredProducts;
+}
+
 namespace holdfast {
 
 // What an array of the state is for: parameters are trained, buffers are kept up by layers (moving
@@ -91,6 +95,8 @@ class GradientSink {
     std::function<void(std::size_t begin, std::size_t end)> on_ready{};
     // The smallest range that is worth a call of ready().
     std::size_t least_floats = std::numeric_limits<std::size_t>::max();
+    // For the layers of Holdfast: gradients that are left to the sum over the shards. Null: none may be.
+    compute::DeferredProducts* deferred = nullptr;
   };
 
   // For Holdfast, and for tests of a Trainable.
@@ -112,6 +118,9 @@ class GradientSink {
   }
   // For a shard that calls ready() range by range: the least number of floats for one call.
   std::size_t least_floats() const { return options_.least_floats; }
+
+  // See Options.
+  compute::DeferredProducts* deferred() const { return options_.deferred; }
 
   // True if set_finite() would spare Holdfast a pass over all gradients. Calling set_finite() is optional.
   bool asks_if_finite() const { return options_.asks_if_finite; }

@@ -89,6 +89,7 @@ class CpuBackend : public Backend {
   }
 
   void set_draws(const RandomKey& draws) override { draws_ = draws; }
+  void defer_products(DeferredProducts* deferred) override { context_.set_deferred(deferred); }
   // Nothing is recorded on CPUs, so nothing can stand in the way of it.
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return host_memory(); }

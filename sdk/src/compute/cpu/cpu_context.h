@@ -14,6 +14,8 @@
 
 namespace holdfast::compute {
 
+class DeferredProducts;
+
 class CpuContext {
  public:
   CpuContext(int threads, Precision precision)
@@ -38,6 +40,9 @@ class CpuContext {
   }
   // Counts memory that an operation keeps between its passes.
   void count_kept(std::size_t bytes) { kept_bytes_ += bytes; }
+  // Who takes products of kernels' gradients in place of their result; null: nobody.
+  void set_deferred(DeferredProducts* deferred) { deferred_ = deferred; }
+  DeferredProducts* deferred() const { return deferred_; }
   // What all operations that were made need, together.
   std::size_t workspace_bytes() const { return scratch_bytes_ + kept_bytes_; }
 
@@ -49,6 +54,7 @@ class CpuContext {
   std::size_t scratch_bytes_ = 0;
   std::size_t kept_bytes_ = 0;
   AlignedFloats scratch_;
+  DeferredProducts* deferred_ = nullptr;
 };
 
 }  // namespace holdfast::compute

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compute/cpu/cpu_context.h"
@@ -52,6 +53,8 @@ class Primitive {
     return Primitive(context, operation, Kind(desc), desc.scratchpad_desc(), operands);
   }
 
+  // oneDNN's name of what computes it: "brg:avx512_core".
+  std::string_view implementation() const;
   // One binding for each operand that is not discarded, in any order.
   void run(std::initializer_list<Binding> bindings);
 

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "compute/arithmetic/optimizers.h"
 #include "holdfast/base/error.h"
 #include "nn/model/description.h"
+#include "nn/operations/product_operation.h"
 
 namespace holdfast {
 
@@ -42,6 +44,27 @@ static std::vector<compute::DeviceKernels::Gap> unwritten_gradients(const ArenaL
   return gaps;
 }
 
+// See gradients_of_one_product(). Where a parameter is used twice, an addition makes its gradient.
+static std::vector<std::size_t> find_gradients_of_one_product(const ArenaLayout& layout, const Graph& graph) {
+  std::set<ArrayId> read(graph.outputs.begin(), graph.outputs.end());
+  for (const GraphOperation& operation : graph.operations) {
+    for (const ArrayId input : operation.inputs) {
+      if (input != kNoArray) read.insert(graph.memory_of(input));
+    }
+  }
+  std::vector<std::size_t> found;
+  for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
+    const ArrayId gradient = graph.parameter_gradients[entry];
+    if (gradient == kNoArray || graph.arrays[gradient].source != GraphArray::Source::operation) continue;
+    const GraphOperation& maker = graph.operations[graph.arrays[gradient].index];
+    const bool is_of_kernel =
+        dynamic_cast<const ProductBackward<compute::DenseOperation>*>(maker.operation.get()) != nullptr &&
+        maker.outputs.at(1) == gradient;
+    if (is_of_kernel && !read.contains(gradient)) found.push_back(layout.entries()[entry].offset);
+  }
+  return found;
+}
+
 // No arena has so many floats, so the backward pass is a single part.
 static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
@@ -50,6 +73,7 @@ ModelProgram::ModelProgram(const Model& model, std::unique_ptr<compute::Backend>
       backend_(std::move(backend)),
       contribution_count_(model.description()->contribution_count()),
       unwritten_(unwritten_gradients(model.parameters(), model.description()->training)),
+      of_one_product_(find_gradients_of_one_product(model.parameters(), model.description()->training)),
       training_arena_(backend_->memory()),
       inference_arena_(backend_->memory()) {}
 
@@ -63,6 +87,7 @@ void ModelProgram::replace_model(const Model& model) {
   model_ = model;
   contribution_count_ = model.description()->contribution_count();
   unwritten_ = unwritten_gradients(model.parameters(), model.description()->training);
+  of_one_product_ = find_gradients_of_one_product(model.parameters(), model.description()->training);
   if (cut_) leave_out_last_product();
   // Plans of the new model get numbers that no earlier one had.
   plans_.clear();
@@ -72,6 +97,8 @@ void ModelProgram::replace_model(const Model& model) {
 void ModelProgram::leave_out_last_product() {
   const ModelDescription& model = *model_.description();
   cut_ = Cut{.training = without_last_product(model.training), .evaluation = without_last_product(model.inference)};
+  // The gradients of the product that is left out are written by others.
+  of_one_product_ = find_gradients_of_one_product(model_.parameters(), cut_->training.graph);
   // A plan is found by the address of its graph.
   plans_.clear();
 }

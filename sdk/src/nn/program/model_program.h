@@ -103,6 +103,10 @@ class ModelProgram {
   // What each pass calls before each operation; an exception of it ends the pass and reaches its caller.
   void call_before_operations(BeforeOperation before) { before_ = std::move(before); }
 
+  // Where the gradients of a backward pass begin that one product of a dense layer writes, and nothing reads: in floats
+  // of the arena, ascending. Valid until the model is replaced.
+  std::span<const std::size_t> gradients_of_one_product() const { return of_one_product_; }
+
   compute::Backend& backend() { return *backend_; }
   std::size_t contribution_count() const { return contribution_count_; }
   // `contributions` are those of all shards of a batch, added up.
@@ -142,6 +146,7 @@ class ModelProgram {
   const std::unique_ptr<compute::Backend> backend_;
   std::size_t contribution_count_;
   std::vector<compute::DeviceKernels::Gap> unwritten_;  // of the gradients, by any pass
+  std::vector<std::size_t> of_one_product_;             // see gradients_of_one_product()
   BeforeOperation before_ = [](const std::string&) {};
   std::span<const float> training_buffers_;
   std::list<NumberedPlan> plans_;  // most recent first

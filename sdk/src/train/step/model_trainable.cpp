@@ -15,6 +15,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "compute/deferred_products.h"
 #include "core/sample_error.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -389,6 +390,9 @@ void ModelTrainable::compute_gradients_of(const ShardBatch& batch, GradientSink&
   list_columns(state, batch);
   ShardLists& lists = state.lists;
   const std::span<float> gradients = sink.gradients();
+  // Also without any: the worker's last shard may have had some.
+  state.program->backend().defer_products(sink.deferred());
+  if (sink.deferred() != nullptr) sink.deferred()->begin(gradients, state.program->gradients_of_one_product());
   compute::DeviceKernels* const device = state.program->backend().device_kernels();
   // Only a device looks here. On a CPU the sum over the shards is looked at instead.
   const bool looks = device != nullptr && sink.asks_if_finite();

@@ -45,6 +45,7 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   options_ = options;
   lone_sum_is_finite_.reset();
   accumulator_.reset();
+  begin_deferred(batch, step);
   StepCheck* const check = options.check;
   const int recomputed = check == nullptr ? 0 : static_cast<int>(check->others.size());
 
@@ -61,7 +62,9 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
       const int first = index * options.shards_together;
       compute_together(work, {first, first + options.shards_together}, slot, 0);
     } else {
-      GradientSink sink = open_sink(slot, is_sent_ahead ? send_when_ready(index, step) : GradientSink::Options());
+      GradientSink::Options asked = is_sent_ahead ? send_when_ready(index, step) : GradientSink::Options();
+      if (defers_) asked.deferred = &deferred_.of(index);
+      GradientSink sink = open_sink(slot, std::move(asked));
       const std::span<float> sums = sums_of(batch, slot);
       trainable_.compute_gradients(shard_batch(batch, static_cast<std::size_t>(index), step, worker), sink, sums);
       end_shard(work, sink, sums);
@@ -73,7 +76,8 @@ void ShardComputation::compute(const Batch& batch, std::int64_t step, const Opti
   });
 
   const std::optional<bool> is_finite = accumulator_.finish(passes_);
-  if (is_finite && context_.size == 1) lone_sum_is_finite_ = is_finite;
+  const bool are_deferred_finite = add_deferred();
+  if (is_finite && context_.size == 1) lone_sum_is_finite_ = *is_finite && are_deferred_finite;
   options_ = {};
   if (check == nullptr) return;
   // The comparison joins one slot of this rank, so it counts once in the sum over all ranks.
@@ -189,7 +193,34 @@ Slot ShardComputation::acquire(int index) {
 void ShardComputation::complete(int index, const Slot& slot, bool with_gradients) {
   if (index == 0) write_requests(slot.tail);
   accumulator_.complete(local_.begin + index,
-                        {.begin = with_gradients ? 0 : layout_.gradient_floats(), .end = layout_.block_floats()});
+                        {.begin = with_gradients ? 0 : layout_.gradient_floats(), .end = layout_.block_floats()},
+                        defers_ ? deferred_.ranges_of(index) : std::span<const FloatRange>());
+}
+
+// Whether shards may leave gradients to their sum. Nothing else may need a shard's own gradients, and all shards must
+// have the same ones to leave. Ranks may differ in this: the bits are the same.
+void ShardComputation::begin_deferred(const Batch& batch, std::int64_t step) {
+  compute::DeferralLimits limits;
+  bool has_empty = false;
+  for (const ShardSlice& shard : batch.shards) {
+    limits.most_samples = std::max(limits.most_samples, shard.samples);
+    limits.all_samples += shard.samples;
+    has_empty = has_empty || shard.samples == 0;
+  }
+  defers_ = memory().is_host() && local_.count() > 1 && !has_empty && options_.shards_together == 1 &&
+            options_.check == nullptr && !context_.supervision->may_corrupt(FaultPoint::backward, step);
+  if (defers_) deferred_.begin(local_.count(), limits);
+}
+
+// To the slots that have the sums of the other gradients. Returns false if a sum of several shards is not finite.
+bool ShardComputation::add_deferred() {
+  if (!std::exchange(defers_, false)) return true;
+  bool is_finite = true;
+  for (const ShardAccumulator::Sum& sum : accumulator_.sums()) {
+    const ShardRange shards{sum.shards.begin - local_.begin, sum.shards.end - local_.begin};
+    if (!deferred_.add(shards, sum.slot.gradients, passes_).value_or(true)) is_finite = false;
+  }
+  return is_finite;
 }
 
 // Without faults, into memory of its own, aligned as the owner's is, and freed at once: checks are rare.

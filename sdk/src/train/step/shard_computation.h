@@ -18,6 +18,7 @@
 #include "holdfast/train/trainable.h"
 #include "train/context/replica_context.h"
 #include "train/step/block_layout.h"
+#include "train/step/deferred_sums.h"
 #include "train/step/gradient_check.h"
 #include "train/step/step_faults.h"
 
@@ -88,6 +89,8 @@ class ShardComputation {
   void compute_sums_of_shard(const Batch& batch, std::int64_t step, int worker, int index);
   Slot acquire(int index);
   void complete(int index, const Slot& slot, bool with_gradients);
+  void begin_deferred(const Batch& batch, std::int64_t step);
+  bool add_deferred();
   void recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step, int worker);
   std::span<float> sums_of(const Batch& batch, const Slot& slot) const;
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
@@ -111,10 +114,12 @@ class ShardComputation {
   WorkerPool workers_;
   const ArrayPasses passes_;
   ShardAccumulator accumulator_;
+  DeferredSums deferred_;
   std::vector<std::vector<Scratch>> scratch_;  // by worker, then by depth in the tree; made when it is needed
 
   // For the step that is being computed.
   Options options_{};
+  bool defers_ = false;  // whether shards may leave gradients to deferred_
   std::optional<bool> lone_sum_is_finite_;
   std::vector<float> divisors_;
 };

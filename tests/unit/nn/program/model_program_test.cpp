@@ -1,5 +1,6 @@
 #include "nn/program/model_program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <omp.h>
@@ -18,6 +19,7 @@
 #include "holdfast/nn/dense.h"
 #include "holdfast/nn/dropout.h"
 #include "holdfast/nn/flatten.h"
+#include "holdfast/nn/functions.h"
 #include "holdfast/nn/max_pooling2d.h"
 #include "holdfast/nn/recurrent_layers.h"
 #include "unit/nn/support/reference_check.h"
@@ -331,6 +333,24 @@ TEST(ModelProgram, ItsArithmeticNamesTheThreads) {
 
   EXPECT_NE(ModelProgram(model, 1).arithmetic(), ModelProgram(model, 2).arithmetic());
   EXPECT_TRUE(ModelProgram(model, 2).arithmetic().ends_with(", 2 threads per shard"));
+}
+
+// Those of an embedding, a bias and a convolution are not products of dense layers; a kernel that two layers use, or
+// that another operation reads, is written more than once.
+TEST(ModelProgram, KnowsTheGradientsThatOneProductWrites) {
+  const Value x = input({6});
+  const Dense shared{6};
+  const Value y = Dense{4, {.name = "once"}}(shared(shared(x)));
+  const Value tied = matmul(y, permute(weight_of(y, "kernel"), {1, 0}));
+  const Model model({x}, {Dense{3, {.name = "last"}}(Dense{5, {.name = "first"}}(x)), tied});
+  ModelProgram program(model, 1);
+
+  std::vector<std::string> names;
+  for (const ArenaEntry& entry : model.parameters().entries()) {
+    if (std::ranges::binary_search(program.gradients_of_one_product(), entry.offset)) names.push_back(entry.name);
+  }
+
+  EXPECT_THAT(names, testing::UnorderedElementsAre("first/kernel", "last/kernel"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "compute/cpu/kernels/element_loops.h"
 #include "compute/cpu/kernels/loss_loops.h"
 #include "compute/cpu/kernels/optimizer_loops.h"
+#include "compute/cpu/kernels/past_cache_loops.h"
 #include "compute/cpu/kernels/reduction_loops.h"
 #include "compute/cpu/kernels/softmax_loops.h"
 #include "compute/cpu/kernels/vector_kernels.h"
@@ -57,6 +58,7 @@ constexpr VectorKernels kernels_of_this_source(InstructionSet set) {
           .squares_of_chunk = chunk_squares,
           .clip_values = clip_values,
           .scaled = scaled,
+          .add_past_cache = add_past_cache,
           .dropout = dropout};
 }
 

@@ -177,6 +177,10 @@ struct VectorKernels {
   // result[i] = array[i] * factor
   void (*scaled)(const float* array, std::int64_t count, float factor, float* result);
 
+  // to[i] = a[i] + b[i]. Returns whether all sums are finite. `to` goes past the caches where it begins at a cache
+  // line.
+  bool (*add_past_cache)(const float* a, const float* b, std::int64_t count, float* to);
+
   // output[i] = 0 where draw i of the sequence is below the rate, and input[i] * kept elsewhere.
   void (*dropout)(const PhiloxSequence& sequence, const float* input, std::int64_t count, float rate, float kept,
                   float* output);

@@ -8,11 +8,12 @@
 #include <optional>
 #include <utility>
 
-#include "compute/cpu/factor_layout.h"
+#include "compute/cpu/products/factor_layout.h"
 #include "compute/cpu/kept_array.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/parts.h"
 #include "compute/cpu/primitive.h"
+#include "compute/cpu/products/tile_product.h"
 
 namespace holdfast::compute {
 
@@ -68,7 +69,7 @@ Primitive make_product(CpuContext& context, const std::string& operation, const 
 class CpuDense : public DenseOperation {
  public:
   CpuDense(CpuContext& context, const DenseShape& shape, Use use)
-      : threads_(context.threads()),
+      : context_(context),
         shape_(shape),
         // In inference each factor is used once, and a copy that is kept would only take memory.
         rounds_once_(context.is_bf16() && use.training) {
@@ -90,6 +91,8 @@ class CpuDense : public DenseOperation {
           // The sum over rows is the inner one of the product, so samples of a shard add
           // up in it.
           {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}, .are_factors_rounded = rounds_once_});
+      is_deferrable_ = !context.is_bf16() && DeferralLimits{.most_samples = rows, .all_samples = rows}.allow(shape) &&
+                       are_bits_of_tiles(shape, backward_weights_->implementation());
     }
     if (!rounds_once_) return;
     const auto keep = [&](std::optional<KeptArray>& rounded, const std::string& name, const Matrix& matrix) {
@@ -123,13 +126,16 @@ class CpuDense : public DenseOperation {
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
     round_gradient(output_gradient);
-    backward_weights_->run({{DNNL_ARG_SRC, factor(input_, input)},
-                            {DNNL_ARG_WEIGHTS, factor(output_gradient_, output_gradient)},
-                            {DNNL_ARG_DST, kernel_gradient}});
+    DeferredProducts* const deferred = is_deferrable_ ? context_.deferred() : nullptr;
+    if (deferred == nullptr || !deferred->take(shape_, input, output_gradient, kernel_gradient)) {
+      backward_weights_->run({{DNNL_ARG_SRC, factor(input_, input)},
+                              {DNNL_ARG_WEIGHTS, factor(output_gradient_, output_gradient)},
+                              {DNNL_ARG_DST, kernel_gradient}});
+    }
     if (!shape_.has_bias) return;
     // oneDNN's own bias gradient belongs to its inner product, which is slower than its matrix product on plain
     // layouts.
-    for_each_column_part(threads_, shape_.rows, shape_.outputs, [&](ColumnRange range) {
+    for_each_column_part(context_.threads(), shape_.rows, shape_.outputs, [&](ColumnRange range) {
       vector_kernels().column_sums(output_gradient, shape_.rows, shape_.outputs, range, bias_gradient);
     });
   }
@@ -145,9 +151,10 @@ class CpuDense : public DenseOperation {
     if (rounds_once_ && !std::exchange(is_gradient_rounded_, true)) output_gradient_->set(output_gradient);
   }
 
-  const int threads_;
+  CpuContext& context_;
   const DenseShape shape_;
   const bool rounds_once_;
+  bool is_deferrable_ = false;  // see deferred_products.h
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_input_;
   std::optional<Primitive> backward_weights_;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compute/cpu/factor_layout.h"
+#include "compute/cpu/products/factor_layout.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/primitive.h"
 

@@ -3,7 +3,7 @@
 // is narrow, and was up to 2.2 times as fast with gaps, their copy included: docs/measurements.md. With AVX-512 it has
 // other products, which were not measured. docs/decisions/processor-loops.md
 
-#include "compute/cpu/factor_layout.h"
+#include "compute/cpu/products/factor_layout.h"
 
 #include <algorithm>
 #include <utility>

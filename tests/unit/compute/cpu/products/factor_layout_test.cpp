@@ -1,6 +1,6 @@
 // Gaps between rows of a factor change where it lies, and no bit of a product.
 
-#include "compute/cpu/factor_layout.h"
+#include "compute/cpu/products/factor_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -61,7 +61,7 @@ struct ModelGraph {
 
 // The type of an input by its name in Keras: "i32" for "int32". Missing for one that no model of Holdfast has.
 std::optional<std::string> input_type_of_keras(std::string_view name);
-// The reverse.
+// The name in Keras of such a type. Missing for one that Keras does not have.
 std::optional<std::string> keras_input_type(std::string_view name);
 // Keras's names of these types, as words of a sentence.
 std::string known_keras_input_types();

@@ -38,8 +38,8 @@ struct CsvOptions {
   // Names for all columns, in their order, which replace those of the file. A column with an empty name is called
   // "column_N", counted from 1.
   std::vector<std::string> names = {};
-  // The types of columns that are not to be found out: an article number or a postal code is text. A value that is not
-  // of the type is an error.
+  // The types of columns whose type is given instead of detected: an article number or a postal code is text. A value
+  // that is not of the type is an error.
   std::map<std::string, ColumnType> types = {};
   // Fields that stand for no value, spelled exactly so.
   std::vector<std::string> missing = {"", "NA", "N/A", "NaN", "nan", "null", "NULL"};

@@ -35,8 +35,8 @@ struct ConvolutionLayerOptions {
   ActivationFunction activation = Activation::linear;
   // Whether there is an array with a number for each filter. Without it, savepoints lack the array, too.
   bool use_bias = true;
-  // Where the weights begin; see initializer.h. As in Keras, the fans of the kernel are its window times the channels
-  // of a group, and its window times all filters.
+  // The initial values of the weights; see initializer.h. As in Keras, the fans of the kernel are its window times the
+  // channels of a group, and its window times all filters.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.

@@ -25,7 +25,7 @@ struct DenseOptions {
   // Applied to the sums of products and bias.
   ActivationFunction activation = Activation::linear;
   bool use_bias = true;
-  // Where the weights begin; see initializer.h.
+  // The initial values of the weights; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.

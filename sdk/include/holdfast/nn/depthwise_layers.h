@@ -38,8 +38,8 @@ struct DepthwiseConvolutionOptions {
   // Applied to the sums of products and bias.
   ActivationFunction activation = Activation::linear;
   bool use_bias = true;
-  // Where the weights begin; see initializer.h. The fans are those of Keras, the window times the channels and the
-  // window times the multiplier. So the draws are smaller than the elements of one filter alone would give.
+  // The initial values of the weights; see initializer.h. The fans are those of Keras, the window times the channels
+  // and the window times the multiplier. So the draws are smaller than the elements of one filter alone would give.
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.
@@ -64,8 +64,8 @@ struct SeparableConvolutionOptions {
   ActivationFunction activation = Activation::linear;
   // The second convolution has it; the first has no bias.
   bool use_bias = true;
-  // Where the weights begin. The fans of the first are as above. Those of the second are channels * multiplier and
-  // filters.
+  // The initial values of the weights. The fans of the first are as above. Those of the second are channels *
+  // multiplier and filters.
   Initializer depthwise_initializer = Initializer::glorot_uniform();
   Initializer pointwise_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();

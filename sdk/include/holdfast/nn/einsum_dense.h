@@ -33,7 +33,7 @@ struct EinsumDenseOptions {
   // Applied to the sums of products and bias.
   ActivationFunction activation = Activation::linear;
   std::string bias_axes = {};  // letters of the output; empty: no bias
-  // Where the weights begin; see initializer.h.
+  // The initial values of the weights; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.

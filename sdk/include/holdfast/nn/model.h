@@ -72,8 +72,7 @@ struct PassMemory {
   std::size_t gradients = 0;  // of the parameters, and the statistics of the batch; 0 in a prediction
   std::size_t samples = 0;    // the inputs, and in a training step the gradients of the outputs
   std::size_t arrays = 0;     // what operations compute; arrays that are never needed together share memory
-  // What kernels need besides, such as a convolution that orders its input anew: on this machine's CPU, with one
-  // thread.
+  // Scratch memory of kernels, such as a convolution that orders its input anew, for one thread on this machine's CPU.
   std::size_t workspace = 0;
 
   std::size_t total() const { return weights + gradients + samples + arrays + workspace; }  // in bytes

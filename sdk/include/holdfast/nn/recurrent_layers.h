@@ -63,7 +63,7 @@ struct RecurrentOptions {
   // The share of the elements of the state that training sets to zero in its products, the same ones in each step of a
   // sample, and others for each gate. With it, `dropout` too draws for each gate.
   float recurrent_dropout = 0;
-  // Where the weights begin; see initializer.h.
+  // The initial values of the weights; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer recurrent_initializer = Initializer::orthogonal();
   Initializer bias_initializer = Initializer::zeros();

@@ -38,8 +38,8 @@ struct TransposedConvolutionLayerOptions {
   // Applied to the sums of products and bias.
   ActivationFunction activation = Activation::linear;
   bool use_bias = true;
-  // Where the weights begin; see initializer.h. As in Keras, the fans are the window times the filters and the window
-  // times the channels, in this order.
+  // The initial values of the weights; see initializer.h. As in Keras, the fans are the window times the filters and
+  // the window times the channels, in this order.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   // Penalties on their size, none by default; see regularizer.h.

@@ -162,9 +162,10 @@ void convert_elements(std::span<const std::byte> from, DType from_type, std::spa
       for (std::size_t i = 0; i < count; ++i) {
         const auto value = Element::load(from.data() + i * Element::kBytes);
         if (!store(value, target)) {
-          throw Error(ErrorCode::invalid_file,
-                      fmt::format("element {} of {} is {}, which {} cannot hold; choose another type or mend the file",
-                                  first + i, label, value, name(to_type)));
+          throw Error(
+              ErrorCode::invalid_file,
+              fmt::format("element {} of {} is {}, which {} cannot hold; choose another type or correct the file",
+                          first + i, label, value, name(to_type)));
         }
         std::memcpy(to.data() + i * sizeof target, &target, sizeof target);
       }

@@ -71,7 +71,7 @@ Value ReversibleEmbedding::operator()(const Value& ids) const {
   if (is_of_ids(ids)) return call({ids}).front();
   throw Error(ErrorCode::invalid_argument,
               fmt::format("ReversibleEmbedding needs ids that are integers, not {}; declare the input as one: "
-                          "input(shape, {{.dtype = DType::i32}}), or call reverse() for the way back",
+                          "input(shape, {{.dtype = DType::i32}}), or call reverse() to compute scores",
                           holdfast::name(ids.dtype())));
 }
 
@@ -99,7 +99,7 @@ std::vector<Value> ReversibleEmbedding::build(LayerBuilder& builder, std::span<c
   const Shape& shape = x.shape();
   if (shape.rank() == 0 || shape[shape.rank() - 1] != width_) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("it needs ids that are integers, or vectors [..., {}] of f32 for the way back", width_));
+                fmt::format("it needs ids that are integers, or vectors [..., {}] of f32 to compute scores", width_));
   }
   const Value scores = matmul(x, matrix);
   // Without a cap nothing is computed: a cap that is very large would still round the scores.

@@ -9,7 +9,7 @@
 #include "core/json_object.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
-#include "nn/losses/sample_rows.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options)

@@ -8,8 +8,8 @@
 #include "compute/label_problems.h"
 #include "core/sample_error.h"
 #include "nn/losses/crossentropy_checks.h"
-#include "nn/losses/sample_rows.h"
 #include "nn/losses/smoothed_crossentropies.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 

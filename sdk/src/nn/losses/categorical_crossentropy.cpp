@@ -6,9 +6,9 @@
 
 #include "compute/device_kernels.h"
 #include "nn/losses/crossentropy_checks.h"
-#include "nn/losses/sample_rows.h"
 #include "nn/losses/smoothed_crossentropies.h"
 #include "nn/losses/softmax_row.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 namespace {

@@ -6,7 +6,7 @@
 #include "compute/device_kernels.h"
 #include "core/json_object.h"
 #include "core/json_text.h"
-#include "nn/losses/sample_rows.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 MeanAbsoluteError::MeanAbsoluteError(MetricOptions options)

@@ -3,7 +3,7 @@
 #include "compute/cpu/kernels/vector_kernels.h"
 #include "compute/device_kernels.h"
 #include "core/json_object.h"
-#include "nn/losses/sample_rows.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 std::string MeanSquaredError::name() const {

@@ -29,7 +29,7 @@ std::string checked_options(const std::string& what, const SparseCrossentropyMet
   return object.members();
 }
 
-// The losses of all that counts, and with an ignored class how much that is.
+// Returns the losses, and with an ignored class a mask of the targets that count.
 std::vector<Value> sparse_sums(const std::string& name, const Value& outputs, const Value& targets,
                                const SparseCrossentropyMetricOptions& options) {
   check_has_classes(name, outputs.shape());

@@ -5,8 +5,8 @@
 #include "compute/device_kernels.h"
 #include "core/json_object.h"
 #include "core/json_text.h"
-#include "nn/losses/sample_rows.h"
 #include "nn/losses/softmax_row.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(MetricOptions options)

@@ -12,8 +12,8 @@
 #include "core/sample_error.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/crossentropy_checks.h"
-#include "nn/losses/sample_rows.h"
 #include "nn/losses/softmax_row.h"
+#include "nn/program/sample_rows.h"
 
 namespace holdfast {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
-#include "nn/losses/sample_rows.h"
+#include "nn/program/sample_rows.h"
 #include "nn/program/value_function.h"
 
 namespace holdfast {

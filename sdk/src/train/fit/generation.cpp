@@ -47,7 +47,7 @@ bool Generation::take_ended_state() {
   has_new_state_ = false;
   has_ended_ = true;
   log(LogLevel::debug,
-      fmt::format("replica: the run has left Trainer {}, whose calls are passed", training_.state.trainer + 1));
+      fmt::format("replica: the run has left Trainer {}, so its calls are skipped", training_.state.trainer + 1));
   return true;
 }
 

@@ -103,7 +103,7 @@ std::span<const float> ModelTrainable::with_penalties(std::span<const float> gra
   return own_gradients_.span();
 }
 
-// The same on each rank, as an update is.
+// Gives every rank the same weights, as an update does.
 void ModelTrainable::constrain_parameters() {
   const std::vector<WeightStart>& starts = model_.description()->parameter_starts;
   std::vector<float> copy;

@@ -95,7 +95,7 @@ void ModelTrainable::apply_update(const Update& update) {
     const std::int64_t frequency = optimizer_->weight_average().overwrite_frequency;
     if (frequency > 0 && step % frequency == 0) memory().copy(averages, parameters_.span());
   }
-  // Last, as in Keras: an average is of weights that were not in bounds yet.
+  // Constraints come last, as in Keras, so averages are those of unconstrained weights.
   constrain_parameters();
   const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
   if (contributions.empty()) return;

@@ -223,7 +223,7 @@ bool ShardComputation::add_deferred() {
   return is_finite;
 }
 
-// Without faults, into memory of its own, aligned as the owner's is, and freed at once: checks are rare.
+// Injects no faults. The memory is temporary, because checks are rare, and aligned as the owner's is.
 void ShardComputation::recompute_shard(const Batch& batch, StepCheck::Recomputation& recomputation, std::int64_t step,
                                        int worker) {
   const std::shared_ptr<float[]> gradients = memory().allocate(layout_.gradient_floats());

@@ -1,5 +1,5 @@
 // A debugger follows one process, and a watchdog would take a stopped one for hung. So the training function runs here
-// as the only replica. It writes nothing, because the run must be afterwards as it was. docs/decisions/runs.md
+// as the only replica. It writes nothing, because the run must stay as it is. docs/decisions/runs.md
 
 #include "train/supervise/supervise_alone.h"
 
@@ -49,7 +49,7 @@ std::shared_ptr<Replica::Context> context_alone(const SuperviseOptions& options)
   context->run_directory = options.run_directory;
   context->savepoint_copies = options.savepoint_copies;
   context->accept_other_arithmetic = options.accept_other_arithmetic;
-  // Neither savepoints nor records: the run must be afterwards as it was.
+  // Neither savepoints nor records, so that the run stays as it is.
   context->writes_files = false;
   context->cores = core_count();
   context->meeting = MemoryMeeting::alone();

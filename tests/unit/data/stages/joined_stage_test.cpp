@@ -78,7 +78,7 @@ TEST(JoinedStages, DrawBySeedsOfTheirOwn) {
 }
 
 // As the header says. Another rule would change the bits of runs that exist.
-TEST(JoinedStages, OfJoinedOnesDrawAlikeWherePlacesHaveOneSum) {
+TEST(JoinedStages, NestedJoinsDrawAlikeAtEqualSumsOfPositions) {
   const Dataset noisy = numbers(10).map(add_noise, "noise");
   const Dataset pair = Dataset::concatenate({noisy, noisy});
   const Dataset nested = Dataset::concatenate({pair, pair});

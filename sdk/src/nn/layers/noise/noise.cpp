@@ -1,6 +1,6 @@
-// Back ends draw for dropout only, so that a number of many values is put together from draws of two: x is a sum of
-// signs times powers of two, and so one of 2^23 evenly spaced numbers in (-1, 1). The inverse of the normal
-// distribution makes a normal number of it. This takes 23 draws for an element, and no kernel of its own.
+// Back ends draw for dropout only, which is one bit for an element. So a normal number is built from 23 such draws: a
+// sum of signs times powers of two is one of 2^23 evenly spaced numbers in (-1, 1), and the inverse of the normal
+// distribution makes a normal number of it. That needs no kernel of its own.
 // docs/decisions/layers.md
 
 #include "nn/layers/noise/noise.h"

@@ -24,7 +24,7 @@ namespace {
 void check_wavelength(std::string_view kind, float max_wavelength) {
   if (std::isfinite(max_wavelength) && max_wavelength >= 1) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} needs a finite max_wavelength from 1, not {}", kind, max_wavelength));
+              fmt::format("{} needs a finite max_wavelength of at least 1, not {}", kind, max_wavelength));
 }
 
 const Value& sequence_of(std::span<const Value> inputs) {

@@ -152,7 +152,7 @@ TEST(MultiHeadAttention, TurnsASequenceThatIsShorterThanItsKeys) {
               }),
               HasSubstr("a width of 3 must be even"));
   EXPECT_THAT(refusal([] { MultiHeadAttention(2, 4, {.rotary = {{.max_wavelength = 0}}}); }),
-              HasSubstr("a finite max_wavelength from 1"));
+              HasSubstr("a finite max_wavelength of at least 1"));
 }
 
 TEST(MultiHeadAttention, GoesThroughAFile) {

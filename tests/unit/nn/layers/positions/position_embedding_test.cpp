@@ -42,7 +42,7 @@ TEST(PositionEmbedding, SaysWhatItNeeds) {
   EXPECT_THAT(refusal([] { PositionEmbedding{3}(input({4, 2})); }), HasSubstr("for 3 steps, and its input has 4"));
   EXPECT_THAT(refusal([] { PositionEmbedding{3}(input({4})); }), HasSubstr("[steps, width], not [4]"));
   EXPECT_THAT(refusal([] { SinePositionEncoding({.max_wavelength = 0}); }),
-              HasSubstr("a finite max_wavelength from 1"));
+              HasSubstr("a finite max_wavelength of at least 1"));
   EXPECT_THAT(refusal([] { RotaryEmbedding({.scaling_factor = 0}); }), HasSubstr("a finite scaling_factor above 0"));
   EXPECT_THAT(refusal([] { RotaryEmbedding{}(input({4, 3})); }), HasSubstr("must be even"));
 }

@@ -1,4 +1,4 @@
-#include "nn/losses/sample_rows.h"
+#include "nn/program/sample_rows.h"
 
 #include <fmt/format.h>
 

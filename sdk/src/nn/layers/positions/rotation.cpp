@@ -14,7 +14,7 @@ namespace holdfast {
 void check_rotation(std::string_view kind, const RotaryEmbeddingOptions& options) {
   if (!std::isfinite(options.max_wavelength) || options.max_wavelength < 1) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} needs a finite max_wavelength from 1, not {}", kind, options.max_wavelength));
+                fmt::format("{} needs a finite max_wavelength of at least 1, not {}", kind, options.max_wavelength));
   }
   if (std::isfinite(options.scaling_factor) && options.scaling_factor > 0) return;
   throw Error(ErrorCode::invalid_argument,

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compute/cpu/products/factor_layout.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/primitive.h"
+#include "compute/cpu/products/factor_layout.h"
 
 namespace holdfast::compute {
 

@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "compute/cpu/products/factor_layout.h"
 #include "compute/cpu/kept_array.h"
 #include "compute/cpu/operations.h"
 #include "compute/cpu/parts.h"
 #include "compute/cpu/primitive.h"
+#include "compute/cpu/products/factor_layout.h"
 #include "compute/cpu/products/tile_product.h"
 
 namespace holdfast::compute {

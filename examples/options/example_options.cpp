@@ -10,6 +10,10 @@ static std::string refuse_below_one(const std::string& text) {
   return text.empty() || text.front() == '-' || text == "0" ? "needs a number from 1 on, not " + text : "";
 }
 
+static std::string refuse_negative(const std::string& text) {
+  return text.empty() || text.front() == '-' ? "needs a number from 0 on, not " + text : "";
+}
+
 // Found out before training, and not at its end. An empty file is there until then, if there was none.
 static std::string refuse_unwritable(const std::string& path) {
   return std::ofstream(path, std::ios::app) ? "" : "cannot be written: " + path;
@@ -21,9 +25,9 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
   app.add_option("--devices", options.run.devices, "a device for each replica, such as cuda:0,cuda:1")
       ->delimiter(',')
       ->excludes(replicas);
-  app.add_option("--shards", options.run.shards, "number of parts of each batch");
+  app.add_option("--shards", options.run.shards, "number of parts of each batch")->check(refuse_negative);
   app.add_option("--steps", options.steps, "number of steps")->check(refuse_below_one);
-  app.add_option("--seed", options.run.seed, "seed of the weights and the data");
+  app.add_option("--seed", options.run.seed, "seed of the weights and the data")->check(refuse_negative);
   app.add_option("--run-dir", options.run.run_directory, "folder of savepoints and journal");
   app.add_option("--report", options.report, "JSON file with steps, loss and digest of the weights")
       ->check(refuse_unwritable);
@@ -33,7 +37,7 @@ std::optional<int> read_options(int argc, char** argv, ExampleOptions& options) 
     app.add_option("--images", options.images, "IDX file of 28 x 28 images (default: draw digits)")->needs(labels);
   }
   if (options.takes_text) {
-    app.add_option("--text", options.text, "text file (default: draw sentences)");
+    app.add_option("--text", options.text, "text file in UTF-8, or any file with --bytes (default: draw sentences)");
     app.add_flag("--bytes", options.reads_bytes, "read bytes and not characters of UTF-8");
     app.add_option("--batch", options.batch, "samples of a step")->check(refuse_below_one);
   }

@@ -37,9 +37,20 @@ Text drawn_sentences(std::uint64_t seed) {
   return Text(text);
 }
 
+// A window has one character more than its length, and both parts of the text need one at least.
+void refuse_short(const std::string& path, const Text& text) {
+  constexpr std::int64_t kLeast = 10 * (kLength + 1);
+  if (text.size() >= kLeast) return;
+  throw Error(ErrorCode::invalid_argument, path + " has " + std::to_string(text.size()) +
+                                               " characters, and a text needs at least " + std::to_string(kLeast) +
+                                               ": a tenth of it is for validation, in windows of " +
+                                               std::to_string(kLength) + "; take a longer text");
+}
+
 void train(Replica& replica, const ExampleOptions& options) {
   const TextUnit unit = options.reads_bytes ? TextUnit::bytes : TextUnit::characters;
   const Text all = options.text.empty() ? drawn_sentences(options.run.seed) : read_text(options.text, {.unit = unit});
+  refuse_short(options.text, all);
   const auto [training, validation] = all.split(0.1);
   const TextEncoder encoder = TextEncoder::fit(training, {.unknown = UnknownCategory::other});
   const auto windows = [&](const Text& text) {

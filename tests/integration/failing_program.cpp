@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -34,6 +35,7 @@ void fail(const std::string& way) {
   if (way == "writes") crash_at_a_wrong_address(nullptr);
   if (way == "recurses") crash_by_recursion(&depth);
   if (way == "aborts") crash_by_abort();
+  if (way == "runs out of memory") throw std::bad_alloc();
   if (way == "throws") throw std::runtime_error("cannot open my own data.bin");
   if (way == "exits") ::_exit(3);
   if (way != "crashes") return;

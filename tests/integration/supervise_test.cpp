@@ -116,6 +116,7 @@ TEST(Supervise, EndsARunAtOnceWhoseReplicasHaveModelsOfOtherSizes) {
 TEST(Supervise, PrintsTheCauseOfTheEndOnceAndNothingElse) {
   for (const auto& [way, sentence] : {std::pair{"returns", "returned without a call of fit()"},
                                       {"throws", "cannot open my own data.bin"},
+                                      {"runs out of memory", "take a smaller batch or fewer replicas"},
                                       {"exits", "exited with code 3"}}) {
     const FailedRun run(way);
 

@@ -327,7 +327,16 @@ ArraySet to_pytorch(const ArraySet& savepoint, PyTorchStyle style) {
   check_arrays("a PyTorch state dict", views(savepoint.arrays));
   ToPyTorch exchange;
   walk_layers(savepoint, exchange, style);
-  return exchange.take();
+  ArraySet state_dict = exchange.take();
+  const auto is_of_attention = [](const NamedArray& array) { return array.name.ends_with(".c_attn.weight"); };
+  // Other models would get kernels that are not transposed, which no module of PyTorch takes.
+  if (style == PyTorchStyle::gpt2 && std::ranges::none_of(state_dict.arrays, is_of_attention)) {
+    throw Error(
+        ErrorCode::unsupported,
+        "the model has no attention of GPT-2, so it has no state dict of that model; write it with the names and "
+        "layouts of PyTorch instead (--to pytorch)");
+  }
+  return state_dict;
 }
 
 ArraySet from_pytorch(const ArraySet& state_dict, const ArraySet& like) {

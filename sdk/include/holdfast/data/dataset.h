@@ -454,9 +454,9 @@ struct NamedTensor {
   Tensor tensor;     // the first axis counts samples
 };
 
-// The same for several inputs and targets, which the model takes in this order. `sample_weights` is f32
-// [samples]: the loss of a sample counts that much in the mean of a batch, which divides by the sum of the
-// weights. With [samples, positions] each position of the target has a weight; 0 masks it.
+// The same for several inputs and targets, which the model takes by their names, or in this order where they have none
+// of its names. `sample_weights` is f32 [samples]: the loss of a sample counts that much in the mean of a batch, which
+// divides by the sum of the weights. With [samples, positions] each position of the target has a weight; 0 masks it.
 //
 //   from_tensors({{"user", users}, {"item", items}}, {{"rating", ratings}}, weights)
 //

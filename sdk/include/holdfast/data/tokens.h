@@ -54,7 +54,7 @@ class Tokens {
   //
   // Throws Error{invalid_argument} for options that make no sense, and for less than length + 1 ids. An id that is not
   // in [0, vocabulary) is Error{invalid_file}, or Error{invalid_argument} in memory, that names its position. So is a
-  // file of u16 whose every second id is 0: it holds integers of 32 bits.
+  // file of u16 whose every second id is 0: it holds integers of 32 bits. Fewer than 64 ids may be so by chance.
   Dataset windows(std::int64_t length, const TokenWindows& options) const;
 
  private:

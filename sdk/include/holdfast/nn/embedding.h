@@ -88,6 +88,8 @@ class ReversibleEmbedding final : public LayerOf<ReversibleEmbedding> {
   // The type of the input decides the direction.
   std::vector<Value> build(LayerBuilder& builder, std::span<const Value> inputs) const override;
   void write_config(ConfigWriter& config) const override;
+  // Scores, also with a cap: no probabilities, so that a loss needs from_logits.
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return Activation::linear; }
 
  private:
   std::int64_t vocabulary_;

@@ -83,6 +83,8 @@ class Metric {
   // a sample.
   virtual std::size_t position_axes(const Shape&) const { return 0; }
   // See Loss.
+  virtual void check_last_activation(std::optional<Activation>) const {}
+  // See Loss.
   virtual bool is_mean_of_elements() const { return false; }
   // See Loss.
   virtual const ValueMetric* as_values() const { return nullptr; }

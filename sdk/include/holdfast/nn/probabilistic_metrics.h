@@ -40,7 +40,9 @@ class KLDivergence final : public BuiltInMetric {
 
 // Options of the cross-entropies of probabilities.
 struct CrossentropyMetricOptions {
-  bool from_logits = false;   // the outputs are scores before a softmax or sigmoid
+  // Whether the outputs are scores before a softmax or sigmoid. A Trainer refuses a metric that does not fit the last
+  // activation of the model, as far as that is known.
+  bool from_logits = false;
   float label_smoothing = 0;  // from 0 to 1, as in CrossentropyOptions
   std::string name{};         // the name in the logs; empty: that of the class
 };
@@ -53,6 +55,7 @@ class BinaryCrossentropy final : public BuiltInMetric {
 
   // What ValueMetric promises.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  void check_last_activation(std::optional<Activation> last) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<BinaryCrossentropy>(*this); }
 
  private:
@@ -67,6 +70,7 @@ class CategoricalCrossentropy final : public BuiltInMetric {
 
   // What ValueMetric promises.
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
+  void check_last_activation(std::optional<Activation> last) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<CategoricalCrossentropy>(*this); }
 
  private:
@@ -75,8 +79,10 @@ class CategoricalCrossentropy final : public BuiltInMetric {
 
 // Options of the metrics of class numbers.
 struct SparseCrossentropyMetricOptions {
-  bool from_logits = false;  // the outputs are scores before a softmax
-  std::string name{};        // the name in the logs; empty: that of the class
+  // Whether the outputs are scores before a softmax. A Trainer refuses a metric that does not fit the last activation
+  // of the model, as far as that is known.
+  bool from_logits = false;
+  std::string name{};  // the name in the logs; empty: that of the class
   // Samples or positions with this target are not counted, as those of CrossentropyOptions::ignore_class in the loss. A
   // metric does not see the options of the loss, so give both the same.
   std::optional<std::int64_t> ignore_class{};
@@ -93,6 +99,7 @@ class SparseCategoricalCrossentropy final : public BuiltInMetric {
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
   double result(std::span<const double> sums, double weight) const override;
   std::size_t position_axes(const Shape& output) const override;
+  void check_last_activation(std::optional<Activation> last) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<SparseCategoricalCrossentropy>(*this); }
 
  private:
@@ -110,6 +117,7 @@ class Perplexity final : public BuiltInMetric {
   std::vector<Value> sums(const Value& outputs, const Value& targets) const override;
   double result(std::span<const double> sums, double weight) const override;
   std::size_t position_axes(const Shape& output) const override;
+  void check_last_activation(std::optional<Activation> last) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<Perplexity>(*this); }
 
  private:

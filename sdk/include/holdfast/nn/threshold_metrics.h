@@ -39,8 +39,10 @@ struct AUCOptions {
   bool multi_label = false;            // a curve for each element of the last axis; their mean is reported
   // For each element of the last axis, from 0 on: weights of the curves with multi_label, else of the elements.
   std::vector<float> label_weights = {};
-  bool from_logits = false;  // the outputs are scores before a sigmoid
-  std::string name{};        // default: "auc"
+  // Whether the outputs are scores before a sigmoid. A Trainer refuses what does not fit the last activation of the
+  // model, as far as that is known.
+  bool from_logits = false;
+  std::string name{};  // default: "auc"
 };
 
 // The area under the curve.
@@ -55,6 +57,7 @@ class AUC final : public BuiltInMetric {
   double result(std::span<const double> sums, double weight) const override;
   bool adds_elements() const override { return true; }
   std::size_t kept_axes() const override { return 2; }
+  void check_last_activation(std::optional<Activation> last) const override;
   std::unique_ptr<Metric> clone() const override { return std::make_unique<AUC>(*this); }
 
  private:

@@ -31,7 +31,7 @@ struct SuperviseOptions {
   // `kind`; each core that this process may run on counts as one CPU device. On several hosts
   // these are the replicas of each host.
   DeviceKind kind = DeviceKind::cpu;
-  std::vector<std::string> devices{};  // "cpu", "cuda:0", ...
+  std::vector<std::string> devices{};  // "cpu:0", "cuda:0", ...
   int replicas = 0;                    // without `devices`
 
   // How exactly matrices are multiplied. CPUs have no tf32, and bf16 only with instructions for it: see Precision.

@@ -1,3 +1,6 @@
+// Which last layers fit a loss or a metric. A model whose last layer does not fit trains, only badly, or a false number
+// is reported: nothing later would show the reason, so it is refused when a Trainer is made.
+
 #include "nn/losses/crossentropy_checks.h"
 
 #include <fmt/format.h>
@@ -30,6 +33,20 @@ void check_crossentropy(const std::string& loss, const CrossentropyOptions& opti
       fmt::format("{} without from_logits takes probabilities, but the model's last layer has the activation {}, "
                   "whose values are not probabilities: set {{.from_logits = true}}{}, or end the model with {}{}",
                   loss, activation, *last == Activation::linear ? "" : " after a linear layer", fitting, accept));
+}
+
+void check_metric_of_probabilities(const std::string& metric, bool from_logits, std::optional<Activation> last,
+                                   std::string_view fitting) {
+  if (!last) return;
+  const bool gives_probabilities = *last == Activation::softmax || *last == Activation::sigmoid;
+  if (gives_probabilities != from_logits) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("metric {} {} from_logits takes {}, but the model's last layer has the activation {}: {}",
+                          metric, from_logits ? "with" : "without",
+                          from_logits ? fmt::format("scores, and applies the {} itself", fitting) : "probabilities",
+                          name(*last),
+                          from_logits ? std::string("leave .from_logits out")
+                                      : fmt::format("set .from_logits = true, or end the model with {}", fitting)));
 }
 
 void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options) {

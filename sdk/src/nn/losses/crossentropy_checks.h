@@ -17,6 +17,10 @@ namespace holdfast {
 void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
                         std::string_view fitting);
 
+// The same for a metric of probabilities, which could only report a false number.
+void check_metric_of_probabilities(const std::string& metric, bool from_logits, std::optional<Activation> last,
+                                   std::string_view fitting);
+
 // Throws Error{invalid_argument} for ignore_class and positions_at_once, which only class numbers have.
 void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options);
 

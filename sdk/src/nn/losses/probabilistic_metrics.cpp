@@ -63,6 +63,12 @@ BinaryCrossentropy::BinaryCrossentropy(const CrossentropyMetricOptions& options)
     : BuiltInMetric("binary_crossentropy", options.name, checked_options("binary_crossentropy", options)),
       options_(options) {}
 
+// Perplexity of scores, or a cross-entropy of them, would be that of other probabilities: it looks plausible, and is
+// wrong. docs/decisions/losses.md
+void BinaryCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_metric_of_probabilities(name(), options_.from_logits, last, "sigmoid");
+}
+
 std::vector<Value> BinaryCrossentropy::sums(const Value& outputs, const Value& targets) const {
   // Two parts: an output stands for a class and its opposite, which share what smoothing takes away.
   return {binary_crossentropy(outputs, smoothed(targets, options_.label_smoothing, 2), options_.from_logits)};
@@ -71,6 +77,10 @@ std::vector<Value> BinaryCrossentropy::sums(const Value& outputs, const Value& t
 CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyMetricOptions& options)
     : BuiltInMetric("categorical_crossentropy", options.name, checked_options("categorical_crossentropy", options)),
       options_(options) {}
+
+void CategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
+}
 
 std::vector<Value> CategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
   check_class_axes(name(), outputs, targets);
@@ -81,6 +91,10 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(const SparseCrossen
     : BuiltInMetric("sparse_categorical_crossentropy", options.name,
                     checked_options("sparse_categorical_crossentropy", options)),
       options_(options) {}
+
+void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
+}
 
 std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
   return sparse_sums(name(), outputs, targets, options_);
@@ -96,6 +110,10 @@ std::size_t SparseCategoricalCrossentropy::position_axes(const Shape& output) co
 
 Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
     : BuiltInMetric("perplexity", options.name, checked_options("perplexity", options)), options_(options) {}
+
+void Perplexity::check_last_activation(std::optional<Activation> last) const {
+  check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
+}
 
 std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {
   return sparse_sums(name(), outputs, targets, options_);

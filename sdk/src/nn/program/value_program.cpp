@@ -135,9 +135,22 @@ std::size_t SumsGraph::element_count() const {
   return std::accumulate(elements.begin(), elements.end(), std::size_t{0});
 }
 
+// What `describe` gives. `what` is named in errors of the functions of values that it calls: they know only shapes.
+template <class Describe>
+static auto described(const std::string& what, const Describe& describe, const SumsBuilder& sums) {
+  try {
+    return describe(sums.outputs(), sums.targets());
+  } catch (const Error& error) {
+    // Checks of a loss or metric of ours begin with its name.
+    const std::string name = what.substr(what.find('"') + 1, what.rfind('"') - what.find('"') - 1);
+    if (std::string_view(error.what()).find(name) != std::string_view::npos) throw;
+    throw Error(error.code(), fmt::format("{} cannot be computed: {}", what, error.what()));
+  }
+}
+
 SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, const EvaluatedShapes& shapes) {
   SumsBuilder sums(what, shapes, GraphArray::Source::parameter);
-  const std::size_t elements = sums.add(describe(sums.outputs(), sums.targets()));
+  const std::size_t elements = sums.add(described(what, describe, sums));
   SumsGraph result = {
       .graph = {}, .elements = {elements}, .differentiated = {}, .has_weights = shapes.weights.has_value()};
   result.differentiated.add("outputs", shapes.outputs);
@@ -153,7 +166,7 @@ SumsGraph graph_of_loss(const std::string& what, const DescribeLoss& describe, c
 SumsGraph graph_of_sums(const std::string& what, const DescribeSums& describe, const EvaluatedShapes& shapes,
                         ElementsOfSum elements, std::size_t kept_axes) {
   SumsBuilder sums(what, shapes, GraphArray::Source::input);
-  const std::vector<Value> values = describe(sums.outputs(), sums.targets());
+  const std::vector<Value> values = described(what, describe, sums);
   if (values.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} has no sums; return one or more", what));
   std::vector<std::size_t> of_sums;
   for (const Value& value : values) of_sums.push_back(sums.add(value, elements, kept_axes));

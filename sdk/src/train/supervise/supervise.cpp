@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -42,6 +43,8 @@ namespace {
 
 // A process may start slowly while many others start, too.
 constexpr std::chrono::minutes kJoinTimeout(5);
+constexpr const char* kOutOfMemory =
+    "memory ran out (std::bad_alloc); take a smaller batch or fewer replicas, or give the processes more memory";
 constexpr const char* kSameCalls =
     "each process of a program must make the same supervise() calls in the same order; let them depend on nothing that "
     "differs between processes (is_replica_process()) or changes (files, time, random numbers)";
@@ -255,6 +258,8 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
     const bool is_of_a_limit = failure.code() == std::errc::resource_unavailable_try_again;
     worker.report_failure(
         is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
+  } catch (const std::bad_alloc&) {
+    worker.report_exception(kOutOfMemory);
   } catch (const std::exception& failure) {
     worker.report_exception(failure.what());
   } catch (...) {

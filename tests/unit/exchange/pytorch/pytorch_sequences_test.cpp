@@ -344,6 +344,14 @@ TEST(PyTorchSequences, RefuseAnAttentionThatGpt2DoesNotHave) {
   EXPECT_THAT(refusal(without_bias), HasSubstr("has no bias"));
 }
 
+// Kernels of its other layers would not have been transposed, which no module of PyTorch takes.
+TEST(PyTorchSequences, RefuseAModelThatIsNoGpt2) {
+  const ArraySet set = one_layer({5, kCellInputs}, {"LSTM", "rnn"}, "{}", cell("model/rnn/cell", 4, {4 * kCellUnits}));
+
+  EXPECT_THAT(thrown_by([&] { to_pytorch(set, PyTorchStyle::gpt2); }).sentence, HasSubstr("no attention of GPT-2"));
+  EXPECT_FALSE(to_pytorch(set).arrays.empty());
+}
+
 TEST(PyTorchSequences, NameTheWordsThatAHeadShares) {
   const LayerOf words{"ReversibleEmbedding", "w"};
   const ArraySet set = savepoint_of({5}, {words}, {numbered("model/w/embeddings", {7, 5})});

@@ -12,7 +12,9 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string refusal_of(const Loss& loss, std::optional<Activation> last) {
+// What a loss or a metric refuses.
+template <class Evaluated>
+std::string refusal_of(const Evaluated& loss, std::optional<Activation> last) {
   try {
     loss.check_last_activation(last);
     return "";
@@ -57,6 +59,28 @@ TEST(CrossentropyChecks, AcceptFittingActivations) {
   EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{}, std::nullopt), IsEmpty());
   EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{{.from_logits = true}}, std::nullopt), IsEmpty());
   EXPECT_THAT(refusal_of(MeanSquaredError{}, Activation::softmax), IsEmpty());
+}
+
+// They reported false numbers: the perplexity of scores was that of other ones.
+TEST(CrossentropyChecks, RefuseMetricsThatDoNotFitTheLastActivation) {
+  EXPECT_EQ(refusal_of(metrics::Perplexity{}, Activation::linear),
+            "metric perplexity without from_logits takes probabilities, but the model's last layer has the activation "
+            "linear: set .from_logits = true, or end the model with softmax");
+  EXPECT_EQ(refusal_of(metrics::AUC{{.from_logits = true}}, Activation::sigmoid),
+            "metric auc with from_logits takes scores, and applies the sigmoid itself, but the model's last layer has "
+            "the activation sigmoid: leave .from_logits out");
+  for (const auto& [last, from_logits] : {std::pair(Activation::softmax, true), {Activation::relu, false}}) {
+    EXPECT_THAT(refusal_of(metrics::BinaryCrossentropy{{.from_logits = from_logits}}, last), HasSubstr("sigmoid"));
+    EXPECT_THAT(refusal_of(metrics::CategoricalCrossentropy{{.from_logits = from_logits}}, last), HasSubstr("softmax"));
+    EXPECT_THAT(refusal_of(metrics::SparseCategoricalCrossentropy{{.from_logits = from_logits}}, last),
+                HasSubstr("sparse_categorical_crossentropy"));
+    for (const std::optional<Activation> fitting :
+         {std::optional(from_logits ? Activation::linear : Activation::softmax), std::optional<Activation>()}) {
+      EXPECT_THAT(refusal_of(metrics::Perplexity{{.from_logits = from_logits}}, fitting), IsEmpty());
+      EXPECT_THAT(refusal_of(metrics::AUC{{.from_logits = from_logits}}, fitting), IsEmpty());
+    }
+  }
+  EXPECT_THAT(refusal_of(SparseCategoricalAccuracy{}, Activation::linear), IsEmpty());
 }
 
 TEST(CrossentropyChecks, AcceptEverythingIfTheOptionsSaySo) {

@@ -112,6 +112,15 @@ TEST(Gpt2, GoesThroughAFile) {
   EXPECT_EQ(Model::from_graph(model.graph()).graph(), model.graph());
 }
 
+// A loss of probabilities trained a model whose scores come from its table of words.
+TEST(Gpt2, EndsWithScoresWhateverMakesThem) {
+  for (const bool tied : {true, false}) {
+    Gpt2Options options = kSmallGpt2;
+    options.tied_output = tied;
+    EXPECT_EQ(gpt2(options).output_activation(), Activation::linear) << tied;
+  }
+}
+
 TEST(Gpt2, SaysWhichOptionItCannotMeet) {
   EXPECT_THAT(refusal([] { gpt2({.width = 100}); }), HasSubstr("that its 12 heads divide, not 100; take 96 or 108"));
   EXPECT_THAT(refusal([] { gpt2({.width = 5}); }), HasSubstr("take 12 or 24"));

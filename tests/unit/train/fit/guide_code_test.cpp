@@ -10,9 +10,11 @@
 #include "holdfast/base/error.h"
 #include "holdfast/data/source.h"
 #include "holdfast/data/tokens.h"
+#include "holdfast/format/exchange/convert_file.h"
 #include "holdfast/holdfast.h"
 #include "holdfast/recovery/fault_plan.h"
 #include "support/thrown.h"
+#include "unit/data/support/array_writer.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -89,6 +91,22 @@ TEST(GuideCode, ReadsFiles) {
   EXPECT_EQ(code_of([] { load_model("best.keras"); }), ErrorCode::not_found);
   EXPECT_EQ(code_of([] { open_raw_tokens("train.bin", {.dtype = DType::u16}); }), ErrorCode::not_found);
   EXPECT_EQ(code_of([] { open_tokens({.path = "train.npy"}); }), ErrorCode::not_found);
+}
+
+TEST(GuideCode, BeginsWithPublishedWeights) {
+  const WorkInTemporaryFolder here;
+  Replica replica = Replica::alone();
+  const Model small = gpt2({.vocabulary = 7, .positions = 8, .width = 12, .layers = 2, .heads = 3});
+  Trainer trainer(replica, small, AdamW{1e-5F}, SparseCategoricalCrossentropy{{.from_logits = true}});
+  const Digest drawn = trainer.weights_digest();
+
+  trainer.save("like.h5");
+  // In place of a file from elsewhere.
+  format::convert_file(posix_file_system(), "like.h5", "model.safetensors", {.to = format::ConvertTarget::gpt2});
+  format::convert_file(posix_file_system(), "model.safetensors", "weights.h5", {.like = "like.h5"});
+  trainer.load_weights("weights.h5");
+
+  EXPECT_EQ(trainer.weights_digest(), drawn);
 }
 
 TEST(GuideCode, InjectsAFault) {

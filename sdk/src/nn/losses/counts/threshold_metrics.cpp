@@ -15,6 +15,7 @@
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/losses/counts/threshold_counts.h"
+#include "nn/losses/crossentropy_checks.h"
 #include "nn/losses/loss_values.h"
 
 namespace holdfast::metrics {
@@ -176,6 +177,10 @@ double best_where(std::span<const double> sums, float value, RateOfCounts& reach
 
 AUC::AUC(const AUCOptions& options)
     : BuiltInMetric("auc", options.name, auc_options(options)), options_(with_ends(options)) {}
+
+void AUC::check_last_activation(std::optional<Activation> last) const {
+  check_metric_of_probabilities(name(), options_.from_logits, last, "sigmoid");
+}
 
 std::vector<Value> AUC::sums(const Value& outputs, const Value& targets) const {
   check_equal_shapes(name(), outputs, targets);

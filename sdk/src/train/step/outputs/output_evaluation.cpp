@@ -79,6 +79,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
   for (const MetricHandle& metric : metrics) {
     const std::size_t output = output_named(metric);
     const std::string& name = metric.get()->name();
+    metric.get()->check_last_activation(model.output_activation(output));
     // Before its graph, which is made by the metric's place in the list.
     metrics_.push_back({.metric = metric.get(),
                         .output = output,

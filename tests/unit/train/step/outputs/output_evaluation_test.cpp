@@ -43,6 +43,18 @@ TEST(OutputEvaluation, RefusesMetricsThatNeedOtherTargetsThanTheLoss) {
       OutputEvaluation(classes_model(), {LossHandle(SparseCategoricalCrossentropy{})}, {SparseCategoricalAccuracy{}}));
 }
 
+TEST(OutputEvaluation, NamesTheMetricThatDoesNotFit) {
+  EXPECT_THAT(refusal_of(SparseCategoricalCrossentropy{}, {metrics::Perplexity{{.from_logits = true}}}),
+              HasSubstr("metric perplexity with from_logits"));
+  // The function knows shapes alone.
+  const MetricFunction own("own", [](const Value& outputs, const Value& targets) { return outputs + targets; });
+  EXPECT_THAT(message_of([&] {
+                OutputEvaluation(Sequential{Input{2, 3}, Dense{4, {.activation = Activation::softmax}}},
+                                 {LossHandle(SparseCategoricalCrossentropy{})}, {own});
+              }),
+              testing::StartsWith("metric \"own\" cannot be computed: "));
+}
+
 TEST(OutputEvaluation, RefusesWeightsForClasses) {
   const ArraySpec for_classes = {.name = "weights", .shape = Shape{4}};
 

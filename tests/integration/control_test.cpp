@@ -96,6 +96,16 @@ TEST_F(LiveRun, ShowsEveryProcess) {
   EXPECT_EQ(stop(), kExitStopped);
 }
 
+// As systemd and Slurm do. The processes died of it before they could save.
+TEST_F(LiveRun, StopsWhereAllProcessesGetTheSignal) {
+  start(2, {"until_stop"});
+  for (const Json& member : status().at("members")) ASSERT_EQ(::kill(member.at("pid").get<pid_t>(), SIGTERM), 0);
+
+  EXPECT_EQ(stop(), kExitStopped);
+
+  EXPECT_TRUE(read_run_report(folder_ / "journal.jsonl").incidents.empty());
+}
+
 TEST_F(LiveRun, SaysWhyADeviceSlotIsLeftOutAndForHowLong) {
   start(2, {"fails=3", "place_rest=600000", "until_stop"}, 1);
   Json rests;

@@ -2,10 +2,13 @@
 // does nothing, and programs that it starts are not affected. docs/decisions/runs.md
 #include "process/signals.h"
 
+#include <span>
+
 namespace holdfast::recovery {
 namespace {
 
 constexpr int kSignalsOfFailingWrites[] = {SIGPIPE, SIGXFSZ};
+constexpr int kSignalsOfStops[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 bool has_handler(int signal, void (*handler)(int)) {
   struct sigaction action {};
@@ -14,14 +17,8 @@ bool has_handler(int signal, void (*handler)(int)) {
 
 void do_nothing(int /*signal*/) {}
 
-}  // namespace
-
-bool is_ignored(int signal) {
-  return has_handler(signal, SIG_IGN);
-}
-
-void outlive_failing_writes() {
-  for (const int signal : kSignalsOfFailingWrites) {
+void outlive(std::span<const int> signals) {
+  for (const int signal : signals) {
     if (!has_handler(signal, SIG_DFL)) continue;
     struct sigaction action {};
     action.sa_handler = do_nothing;
@@ -29,6 +26,20 @@ void outlive_failing_writes() {
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }
+}
+
+}  // namespace
+
+bool is_ignored(int signal) {
+  return has_handler(signal, SIG_IGN);
+}
+
+void outlive_failing_writes() {
+  outlive(kSignalsOfFailingWrites);
+}
+
+void leave_stops_to_the_watchdog() {
+  outlive(kSignalsOfStops);
 }
 
 void ignore_failing_writes() {

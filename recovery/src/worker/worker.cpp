@@ -350,6 +350,7 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   // starts are to have the default.
   take_failing_writes_back();
   outlive_failing_writes();
+  leave_stops_to_the_watchdog();
   FileDescriptor channel = adopt(numbers[0]);
   FileDescriptor life = adopt(numbers[1]);
   FileDescriptor lock = adopt(numbers[2]);

@@ -93,5 +93,33 @@ TEST(TooLargeAFile, DoesNotEndAProcessThatOutlivesFailingWrites) {
   EXPECT_EQ(error_number, EFBIG);
 }
 
+class SignalOfStop : public testing::TestWithParam<int> {
+ protected:
+  ~SignalOfStop() override { ::signal(GetParam(), before_); }
+
+ private:
+  const SignalHandler before_ = ::signal(GetParam(), SIG_DFL);
+};
+
+TEST_P(SignalOfStop, DoesNotEndAProcessThatLeavesStopsToTheWatchdog) {
+  leave_stops_to_the_watchdog();
+
+  EXPECT_EQ(::raise(GetParam()), 0);
+  EXPECT_FALSE(is_ignored(GetParam())) << "programs that it starts would ignore it, too";
+}
+
+TEST_P(SignalOfStop, GoesToAnExistingHandler) {
+  static volatile std::sig_atomic_t handled = 0;
+  handled = 0;
+  ::signal(GetParam(), [](int signal) { handled = signal; });
+
+  leave_stops_to_the_watchdog();
+
+  EXPECT_EQ(::raise(GetParam()), 0);
+  EXPECT_EQ(handled, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SignalOfStop, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGUSR1));
+
 }  // namespace
 }  // namespace holdfast::recovery

@@ -83,11 +83,9 @@ void check_weights(const SampleLayouts& layouts, std::span<const float> targets,
 
 }  // namespace
 
-MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name, bool may_draw)
-    : ChainedStage(before, before->size()),
-      function_(std::move(function)),
-      name_(std::move(name)),
-      may_draw_(may_draw) {
+MapStage::MapStage(const std::shared_ptr<const Stage>& before, Dataset::MapFunction function, std::string name,
+                   bool may_draw)
+    : MappedStage(before, before->size(), std::move(name), may_draw), function_(std::move(function)) {
   check_function(function_);
   check_plain(this->before());
 }
@@ -95,21 +93,18 @@ MapStage::MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction fun
 void MapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
   before().load(seed, epoch, position, destination);
   // The function changes the row where the batch has it: no copy, and the row is complete before the function sees it.
-  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  const MapCall call{*this, name(), may_draw(), seed, epoch, position};
   call.run([&](Random& random) { function_(destination, random); });
 }
 
 void MapStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
-  stages.push_back({{"kind", "map"}, {"name", name_}});
+  stages.push_back({{"kind", "map"}, {"name", name()}});
 }
 
-ArrayMapStage::ArrayMapStage(std::shared_ptr<const Stage> before, Dataset::ArrayMapFunction function, std::string name,
-                             bool may_draw)
-    : ChainedStage(before, before->size()),
-      function_(std::move(function)),
-      name_(std::move(name)),
-      may_draw_(may_draw) {
+ArrayMapStage::ArrayMapStage(const std::shared_ptr<const Stage>& before, Dataset::ArrayMapFunction function,
+                             std::string name, bool may_draw)
+    : MappedStage(before, before->size(), std::move(name), may_draw), function_(std::move(function)) {
   check_function(function_);
 }
 
@@ -117,7 +112,7 @@ void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   before().load(seed, epoch, position, destination);
   const SampleArrays sample{.inputs = {layouts().inputs, destination.features},
                             .targets = {layouts().targets, destination.targets}};
-  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  const MapCall call{*this, name(), may_draw(), seed, epoch, position};
   call.run([&](Random& random) { function_(sample, random); });
   // The function may have written integers of 64 bits, like any source.
   check_integers(layouts(), destination, position);
@@ -126,15 +121,13 @@ void ArrayMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
 
 void ArrayMapStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
-  stages.push_back({{"kind", "map"}, {"name", name_}});
+  stages.push_back({{"kind", "map"}, {"name", name()}});
 }
 
 InputMapStage::InputMapStage(std::shared_ptr<const Stage> before, std::vector<ArraySpec> inputs,
                              Dataset::InputMapFunction function, std::string name, bool may_draw)
-    : ChainedStage(std::move(before), RowLayout(std::move(inputs))),
-      function_(std::move(function)),
-      name_(std::move(name)),
-      may_draw_(may_draw) {
+    : MappedInputsStage(std::move(before), RowLayout(std::move(inputs)), std::move(name), may_draw),
+      function_(std::move(function)) {
   check_function(function_);
   if (layouts().inputs.arrays().empty()) {
     throw Error(ErrorCode::invalid_argument, "map() was given no new inputs; name at least one array");
@@ -150,7 +143,7 @@ void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
   // Words that belong to no element must not hold what another sample left there: samples are compared by digest.
   if (!layouts().inputs.is_plain()) std::ranges::fill(destination.features, 0.0F);
   // Two rows, because the arrays before and after may have other shapes. Targets went to their place at once.
-  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  const MapCall call{*this, name(), may_draw(), seed, epoch, position};
   call.run([&](Random& random) {
     function_({before().layouts().inputs, inputs}, {layouts().inputs, destination.features}, random);
   });
@@ -159,15 +152,14 @@ void InputMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t po
 
 void InputMapStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
-  stages.push_back({{"kind", "map"}, {"name", name_}, {"inputs", json_of(layouts().inputs)}});
+  stages.push_back({{"kind", "map"}, {"name", name()}, {"inputs", json_of(layouts().inputs)}});
 }
 
 FeatureMapStage::FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape,
                                  Dataset::FeatureFunction function, std::string name, bool may_draw)
-    : ChainedStage(std::move(before), RowLayout({{.name = {}, .shape = std::move(feature_shape)}})),
-      function_(std::move(function)),
-      name_(std::move(name)),
-      may_draw_(may_draw) {
+    : MappedInputsStage(std::move(before), RowLayout({{.name = {}, .shape = std::move(feature_shape)}}),
+                        std::move(name), may_draw),
+      function_(std::move(function)) {
   check_function(function_);
   check_plain(this->before());
 }
@@ -176,13 +168,13 @@ void FeatureMapStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t 
   // The stage before has rows of another size, so it cannot write to the destination.
   std::vector<float> features(before().feature_words());
   before().load(seed, epoch, position, {.features = features, .targets = destination.targets});
-  const MapCall call{*this, name_, may_draw_, seed, epoch, position};
+  const MapCall call{*this, name(), may_draw(), seed, epoch, position};
   call.run([&](Random& random) { function_(features, destination.features, random); });
 }
 
 void FeatureMapStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
-  stages.push_back({{"kind", "map"}, {"name", name_}, {"features", feature_shape().extents()}});
+  stages.push_back({{"kind", "map"}, {"name", name()}, {"features", feature_shape().extents()}});
 }
 
 }  // namespace holdfast

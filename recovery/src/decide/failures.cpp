@@ -146,13 +146,20 @@ void fail_subject(Draft& draft, const std::string& cause, CauseKind kind) {
   replace_lost(draft, {.failure = failure, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
 }
 
+// How many starts in a row must end as this one before the run does. A process that the kernel kills where memory runs
+// out is killed again each time, but a single SIGKILL may come from anybody.
+int starts_that_must_fail(const Draft& draft) {
+  const bool is_killed = draft.event.kind == EventKind::exited && draft.event.signal == SIGKILL;
+  return is_killed ? draft.state.policy.kills_of_a_start : draft.state.policy.failures_of_a_start;
+}
+
 // Before any process was ready, nothing shows that the program can start at all. An exception, an exit code or a crash
-// that repeats at each start is the program's own. SIGKILL, a failed device and a failed system call are not: they may
-// pass. A device slot on which no start has failed may still be well, so each must have had its failure.
+// that repeats at each start is the program's own, and so is a SIGKILL that repeats more often. A failed device and a
+// failed system call are not: they may pass. A device slot on which no start has failed may still be well, so each must
+// have had its failure.
 bool blames_the_start(Draft& draft) {
   const Failure& failure = *subject(draft).failure;
-  const bool has_left = draft.event.kind == EventKind::exited && draft.event.signal != SIGKILL;
-  const bool is_its_own = has_left || draft.event.kind == EventKind::failure_reported;
+  const bool is_its_own = draft.event.kind == EventKind::exited || draft.event.kind == EventKind::failure_reported;
   if (is_ending(draft) || draft.state.is_stop_requested || draft.state.was_any_ready) return false;
   if (failure.first_successor < 0 || !is_its_own) return false;
   DeviceSlot& slot = draft.state.device_slots.at(subject(draft).device_slot);
@@ -160,7 +167,7 @@ bool blames_the_start(Draft& draft) {
   if (slot.failed_starts > 0 && subject(draft).id < slot.next_start) return false;
   slot.start_cause = failure.cause;
   slot.next_start = failure.first_successor;
-  if (++slot.failed_starts < draft.state.policy.failures_of_a_start) return false;
+  if (++slot.failed_starts < starts_that_must_fail(draft)) return false;
   return std::none_of(
       draft.state.device_slots.begin(), draft.state.device_slots.end(), [&draft](const DeviceSlot& other) {
         const auto index = static_cast<int>(&other - draft.state.device_slots.data());
@@ -169,10 +176,16 @@ bool blames_the_start(Draft& draft) {
 }
 
 void give_up_starting(Draft& draft, const LastFailure& failure) {
-  const std::string reason =
+  std::string reason =
       fmt::format("gave up: no process has got ready, and {} starts failed in the same way, one after the other",
-                  draft.state.policy.failures_of_a_start);
-  end_run(draft, {.exit_code = kExitGaveUp, .reason = reason, .failure = failure, .is_of_starts = true}, reason);
+                  starts_that_must_fail(draft));
+  std::string advice;
+  if (draft.event.kind == EventKind::exited && draft.event.signal == SIGKILL)
+    advice = "; the kernel kills so where memory runs out (see dmesg): take a smaller batch or fewer replicas";
+  reason += advice;
+  end_run(draft,
+          {.exit_code = kExitGaveUp, .reason = reason, .failure = failure, .is_of_starts = true, .advice = advice},
+          reason);
 }
 
 void lose_generation(Draft& draft) {

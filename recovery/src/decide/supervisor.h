@@ -99,6 +99,7 @@ struct RunEnding {
   std::string reason{};  // empty: the failure is the reason
   std::optional<LastFailure> failure{};
   bool is_of_starts = false;  // no process has got ready, and all starts failed as the last one
+  std::string advice{};       // of is_of_starts, the end of the reason: what to do
 };
 
 struct SupervisorPolicy {
@@ -117,6 +118,8 @@ struct SupervisorPolicy {
   int failures_of_a_slot = 3;       // in a row, without progress: the slot is left out if another slot can be used
   // Equal failures of starts on one device slot, before any process of the run was ready: the run ends.
   int failures_of_a_start = 3;
+  // The same of starts that SIGKILL ended. It comes from elsewhere, so it may pass; where memory runs out, it does not.
+  int kills_of_a_start = 5;
   // A device slot that was left out rests for recovery.place_rest. Each further rest is twice as long, up to this.
   std::chrono::milliseconds longest_slot_rest = std::chrono::hours(2);
   // Before a start that no survivor waits for: starting at once would take processors from those that go on.

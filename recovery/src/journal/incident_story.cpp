@@ -201,6 +201,7 @@ std::string IncidentStory::last_sentence(const RunEnding& verdict) const {
   // The reason to give up contains the count.
   if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
   if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
+  remark += verdict.advice;
   const std::string text =
       is_told ? last->cause : fmt::format("{} {}", who, what_happened(*last, ranks.size() > 1, step));
   return fmt::format("training ended: {}{}", text, remark.empty() ? "" : fmt::format(" ({})", remark));

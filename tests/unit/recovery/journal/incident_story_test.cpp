@@ -213,6 +213,21 @@ TEST(IncidentStory, TellsAnExceptionThatEndsARunInTheLastSentenceAlone) {
   EXPECT_EQ(told.sentence, "training ended: no cat (thrown by the training function in both replicas, three times)");
 }
 
+// A batch that needs more memory than there is started anew without an end in sight, and nothing named memory.
+TEST(IncidentStory, SaysWhatAKillOfEachStartMayMean) {
+  Told told({.replicas = 1});
+  for (const int first : {0, 1, 2, 3, 4}) {
+    told.intend(first, 0);
+    const Moment::duration at = 10s * (first + 1);
+    told.happens(at, killed(first, 9));
+    told.happens(at + 5s, {.kind = EventKind::timer});
+  }
+
+  EXPECT_EQ(told.sentence,
+            "training ended: replica 0 was killed by signal 9 (SIGKILL) (5 times; the kernel kills so where memory "
+            "runs out (see dmesg): take a smaller batch or fewer replicas)");
+}
+
 TEST(IncidentStory, SaysThatOneStepFailedRepeatedly) {
   Told told({.replicas = 1});
   told.all_get_ready();

@@ -129,6 +129,7 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
       {"places", &SupervisorPolicy::device_slots},
       {"hosts", &SupervisorPolicy::hosts},
       {"failures_of_a_step", &SupervisorPolicy::failures_of_a_step},
+      {"kills_of_a_start", &SupervisorPolicy::kills_of_a_start},
       {"failures_of_a_place", &SupervisorPolicy::failures_of_a_slot}};
   static const std::map<std::string, int RecoveryOptions::*> counts{{"spares", &RecoveryOptions::spares},
                                                                     {"max_restarts", &RecoveryOptions::max_restarts}};

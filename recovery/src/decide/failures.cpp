@@ -146,11 +146,14 @@ void fail_subject(Draft& draft, const std::string& cause, CauseKind kind) {
   replace_lost(draft, {.failure = failure, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
 }
 
+bool is_kill(const Event& event) {
+  return event.kind == EventKind::exited && event.signal == SIGKILL;
+}
+
 // How many starts in a row must end as this one before the run does. A process that the kernel kills where memory runs
 // out is killed again each time, but a single SIGKILL may come from anybody.
 int starts_that_must_fail(const Draft& draft) {
-  const bool is_killed = draft.event.kind == EventKind::exited && draft.event.signal == SIGKILL;
-  return is_killed ? draft.state.policy.kills_of_a_start : draft.state.policy.failures_of_a_start;
+  return is_kill(draft.event) ? draft.state.policy.kills_of_a_start : draft.state.policy.failures_of_a_start;
 }
 
 // Before any process was ready, nothing shows that the program can start at all. An exception, an exit code or a crash
@@ -163,16 +166,21 @@ bool blames_the_start(Draft& draft) {
   if (is_ending(draft) || draft.state.is_stop_requested || draft.state.was_any_ready) return false;
   if (failure.first_successor < 0 || !is_its_own) return false;
   DeviceSlot& slot = draft.state.device_slots.at(subject(draft).device_slot);
-  if (failure.cause != slot.start_cause) slot.failed_starts = 0;
-  if (slot.failed_starts > 0 && subject(draft).id < slot.next_start) return false;
-  slot.start_cause = failure.cause;
+  // Kills are counted on their own: one from elsewhere says nothing about the program's failures.
+  int DeviceSlot::*const count = is_kill(draft.event) ? &DeviceSlot::killed_starts : &DeviceSlot::failed_starts;
+  if (!is_kill(draft.event) && failure.cause != slot.start_cause) slot.failed_starts = 0;
+  if (slot.*count > 0 && subject(draft).id < slot.next_start) return false;
+  if (!is_kill(draft.event)) {
+    slot.start_cause = failure.cause;
+    slot.killed_starts = 0;
+  }
   slot.next_start = failure.first_successor;
-  if (++slot.failed_starts < starts_that_must_fail(draft)) return false;
-  return std::none_of(
-      draft.state.device_slots.begin(), draft.state.device_slots.end(), [&draft](const DeviceSlot& other) {
-        const auto index = static_cast<int>(&other - draft.state.device_slots.data());
-        return other.failed_starts == 0 && !is_resting(other, draft.now) && !is_away(draft.state, index);
-      });
+  if (++(slot.*count) < starts_that_must_fail(draft)) return false;
+  return std::none_of(draft.state.device_slots.begin(), draft.state.device_slots.end(),
+                      [&draft, count](const DeviceSlot& other) {
+                        const auto index = static_cast<int>(&other - draft.state.device_slots.data());
+                        return other.*count == 0 && !is_resting(other, draft.now) && !is_away(draft.state, index);
+                      });
 }
 
 void give_up_starting(Draft& draft, const LastFailure& failure) {
@@ -180,8 +188,8 @@ void give_up_starting(Draft& draft, const LastFailure& failure) {
       fmt::format("gave up: no process has got ready, and {} starts failed in the same way, one after the other",
                   starts_that_must_fail(draft));
   std::string advice;
-  if (draft.event.kind == EventKind::exited && draft.event.signal == SIGKILL)
-    advice = "; the kernel kills so where memory runs out (see dmesg): take a smaller batch or fewer replicas";
+  if (is_kill(draft.event))
+    advice = "; Linux sends SIGKILL where memory runs out (see dmesg): take a smaller batch or fewer replicas";
   reason += advice;
   end_run(draft,
           {.exit_code = kExitGaveUp, .reason = reason, .failure = failure, .is_of_starts = true, .advice = advice},

@@ -118,7 +118,7 @@ struct SupervisorPolicy {
   int failures_of_a_slot = 3;       // in a row, without progress: the slot is left out if another slot can be used
   // Equal failures of starts on one device slot, before any process of the run was ready: the run ends.
   int failures_of_a_start = 3;
-  // The same of starts that SIGKILL ended. It comes from elsewhere, so it may pass; where memory runs out, it does not.
+  // As many for starts that end by SIGKILL: it comes from elsewhere, and may pass. Where memory runs out, it does not.
   int kills_of_a_start = 5;
   // A device slot that was left out rests for recovery.place_rest. Each further rest is twice as long, up to this.
   std::chrono::milliseconds longest_slot_rest = std::chrono::hours(2);
@@ -157,6 +157,7 @@ struct DeviceSlot {
   bool is_slow = false;                      // two processes there were slow, so the slot itself is
   // Starts that failed here in a row with the same cause. Processes that started together count once.
   int failed_starts = 0;
+  int killed_starts = 0;  // in a row, by SIGKILL
   std::string start_cause{};
   int next_start = 0;  // a failure counts again from this member id on
 };

@@ -17,11 +17,21 @@ bool has_handler(int signal, void (*handler)(int)) {
 
 void do_nothing(int /*signal*/) {}
 
-void outlive(std::span<const int> signals) {
+pid_t worker_pid = -1;  // set before on_stop() is a handler
+
+// A child that this process has forked, as Python's multiprocessing does, ends by such a signal.
+void on_stop(int signal) {
+  if (::getpid() == worker_pid) return;
+  ::signal(signal, SIG_DFL);
+  // Blocked until the handler returns.
+  ::raise(signal);
+}
+
+void outlive(std::span<const int> signals, void (*handler)(int)) {
   for (const int signal : signals) {
     if (!has_handler(signal, SIG_DFL)) continue;
     struct sigaction action {};
-    action.sa_handler = do_nothing;
+    action.sa_handler = handler;
     // The handler must not make system calls fail with EINTR, which the code of the program may not expect.
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
@@ -35,11 +45,12 @@ bool is_ignored(int signal) {
 }
 
 void outlive_failing_writes() {
-  outlive(kSignalsOfFailingWrites);
+  outlive(kSignalsOfFailingWrites, do_nothing);
 }
 
 void leave_stops_to_the_watchdog() {
-  outlive(kSignalsOfStops);
+  worker_pid = ::getpid();
+  outlive(kSignalsOfStops, on_stop);
 }
 
 void ignore_failing_writes() {

@@ -35,8 +35,9 @@ pid_t fork_with_signals_blocked(sigset_t& before, const Child& child) {
 // that this process starts have the default again. A signal that is ignored or has a handler is left alone.
 void outlive_failing_writes();
 
-// From here on the signals that stop a run do nothing to this process, likewise. systemd and Slurm send them to all
-// processes of a unit or a step at once, and a replica that died of one could not save.
+// From here on the signals that stop a run (SIGINT, SIGTERM, SIGHUP, SIGUSR1) do nothing to this process, likewise.
+// systemd and Slurm send them to all processes of a unit or a step at once, and a replica that died of one could not
+// save. Children that it forks end by them.
 void leave_stops_to_the_watchdog();
 
 // Ignores both signals of failing writes, for a process that is about to execute a program that calls

@@ -228,7 +228,7 @@ class Backend {
   // Sets the draws for the passes that follow.
   virtual void set_draws(const RandomKey& draws) = 0;
 
-  // From here on, gradients of kernels may be left to `deferred` (deferred_products.h), if it takes them; null: none
+  // From here on, gradients of kernels may be left to `deferred` (deferred_products.h), if it wants them; null: none
   // are. Only where memory() is the host's. It must outlive the passes that follow, or be replaced before them.
   virtual void defer_products(DeferredProducts* deferred) { static_cast<void>(deferred); }
 

@@ -9,16 +9,16 @@
 
 namespace holdfast::compute {
 
-bool DeferralLimits::allow(const DenseShape& shape) const {
+bool DeferralLimits::allow(std::int64_t inputs, std::int64_t outputs) const {
   // Smaller gradients stay in the caches between the shard and the addition.
   constexpr std::int64_t kLeastFloats = std::int64_t{1} << 20;
-  // With more samples the products take longer than the memory. Also, up to here one sum over the samples has one
-  // piece, in a tile as in the whole.
+  // With more samples the products take longer than the memory. Up to here, a sum over the samples is one piece, in a
+  // tile as in the whole.
   constexpr std::int64_t kMostSamples = 256;
-  const std::int64_t gradient = shape.inputs * shape.outputs;
+  const std::int64_t gradient = inputs * outputs;
   return gradient >= kLeastFloats && most_samples <= kMostSamples &&
          // What is kept is at most half of what one shard's gradient would take.
-         2 * all_samples * (shape.inputs + shape.outputs) <= gradient;
+         2 * all_samples * (inputs + outputs) <= gradient;
 }
 
 void DeferredProducts::reset(const DeferralLimits& limits) {
@@ -46,14 +46,25 @@ static void copy_tiles(const float* input, DeferredProduct& to) {
   }
 }
 
-bool DeferredProducts::take(const DenseShape& shape, const float* input, const float* output_gradient,
+// The kernel that begins at this place of the gradients; the number of kernels if none does.
+static std::size_t kernel_at(std::span<const float> gradients, std::span<const std::size_t> kernels,
+                             const float* gradient) {
+  if (gradient < gradients.data() || gradient >= gradients.data() + gradients.size()) return kernels.size();
+  const auto begin = static_cast<std::size_t>(gradient - gradients.data());
+  const auto found = std::ranges::lower_bound(kernels, begin);
+  return found == kernels.end() || *found != begin ? kernels.size() : static_cast<std::size_t>(found - kernels.begin());
+}
+
+bool DeferredProducts::wants(const DenseShape& shape, const float* gradient) const {
+  return kernel_at(gradients_, kernels_, gradient) < kernels_.size() && limits_.allow(shape.inputs, shape.outputs);
+}
+
+void DeferredProducts::take(const DenseShape& shape, const float* input, const float* output_gradient,
                             const float* gradient) {
-  if (gradient < gradients_.data() || gradient >= gradients_.data() + gradients_.size()) return false;
-  const auto begin = static_cast<std::size_t>(gradient - gradients_.data());
-  const auto kernel = std::ranges::lower_bound(kernels_, begin);
-  if (kernel == kernels_.end() || *kernel != begin || !limits_.allow(shape)) return false;
-  DeferredProduct& product = products_[static_cast<std::size_t>(kernel - kernels_.begin())];
-  product.begin = begin;
+  const std::size_t kernel = kernel_at(gradients_, kernels_, gradient);
+  HOLDFAST_ASSERT(kernel < kernels_.size());
+  DeferredProduct& product = products_[kernel];
+  product.begin = kernels_[kernel];
   product.samples = shape.rows;
   product.inputs = shape.inputs;
   product.outputs = shape.outputs;
@@ -61,10 +72,9 @@ bool DeferredProducts::take(const DenseShape& shape, const float* input, const f
   product.output_gradient.grow_to(static_cast<std::size_t>(shape.rows * shape.outputs));
   std::copy_n(output_gradient, shape.rows * shape.outputs, product.output_gradient.data());
   const auto place =
-      std::ranges::lower_bound(taken_, begin, {}, [](const DeferredProduct* other) { return other->begin; });
-  HOLDFAST_ASSERT(place == taken_.end() || (*place)->begin != begin);
+      std::ranges::lower_bound(taken_, product.begin, {}, [](const DeferredProduct* other) { return other->begin; });
+  HOLDFAST_ASSERT(place == taken_.end() || *place != &product);
   taken_.insert(place, &product);
-  return true;
 }
 
 }  // namespace holdfast::compute

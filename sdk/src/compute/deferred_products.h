@@ -43,13 +43,16 @@ struct DeferredProduct {
   std::int64_t rows_of(std::int64_t tile) const { return std::min(kTileRows, inputs - tile * kTileRows); }
 };
 
-// Equal for all shards that are added, so that all of them leave the same gradients.
+// What all shards that are added have in common. They must leave the same gradients, so nothing else may decide.
 struct DeferralLimits {
-  std::int64_t most_samples = 0;  // of one of the shards
-  std::int64_t all_samples = 0;   // of all of them
+  // Samples of the smallest and of the largest shard, which differ by one at most.
+  std::int64_t least_samples = 0;
+  std::int64_t most_samples = 0;
+  std::int64_t all_samples = 0;  // of all of them
 
-  // Whether keeping the factors is worth it, and the tiles have the bits of the whole product.
-  bool allow(const DenseShape& shape) const;
+  // Whether keeping the factors of a product [inputs, samples] x [samples, outputs] is worth it.
+  bool allow(std::int64_t inputs, std::int64_t outputs) const;
+  friend bool operator==(const DeferralLimits&, const DeferralLimits&) = default;
 };
 
 // The products of one shard. Memory grows to what the largest step needed, and is kept.
@@ -57,12 +60,15 @@ class DeferredProducts {
  public:
   // For the next shard: nothing is taken yet, and nothing will be before begin().
   void reset(const DeferralLimits& limits);
-  // The shard writes to `gradients`. `kernels` are the beginnings of those that one product alone writes and nothing
-  // reads, in ascending order; they must outlive the shard.
+  // The shard writes to `gradients`. `kernels` are the beginnings of those that one product of a row for each sample
+  // writes and nothing reads, in ascending order; they must outlive the shard.
   void begin(std::span<const float> gradients, std::span<const std::size_t> kernels);
-  // Keeps the factors of a product whose result would be written to `gradient`. False if the caller has to compute it:
-  // it is not one of the kernels, or is not worth it.
-  bool take(const DenseShape& shape, const float* input, const float* output_gradient, const float* gradient);
+  // Whether the product that would be written to `gradient` is to be left. The same for all shards, if what else the
+  // caller asks for depends on these limits alone.
+  bool wants(const DenseShape& shape, const float* gradient) const;
+  const DeferralLimits& limits() const { return limits_; }
+  // Keeps the factors of a product that it wants.
+  void take(const DenseShape& shape, const float* input, const float* output_gradient, const float* gradient);
 
   // Those that were taken since reset(), in ascending order of their beginnings.
   std::span<const DeferredProduct* const> products() const { return taken_; }

@@ -9,15 +9,19 @@ namespace {
 
 // The least that is worth it: 2^20 numbers.
 constexpr DenseShape kLarge = {.rows = 3, .inputs = 1024, .outputs = 1024};
-constexpr DeferralLimits kFewSamples = {.most_samples = 3, .all_samples = 6};
+constexpr DeferralLimits kFewSamples = {.least_samples = 3, .most_samples = 3, .all_samples = 6};
+
+DeferralLimits limits_of(std::int64_t most, std::int64_t all) {
+  return {.least_samples = most, .most_samples = most, .all_samples = all};
+}
 
 TEST(DeferralLimits, AllowLargeKernelsForFewSamples) {
-  EXPECT_TRUE(kFewSamples.allow(kLarge));
-  EXPECT_FALSE(kFewSamples.allow({.rows = 3, .inputs = 1024, .outputs = 1023}));
+  EXPECT_TRUE(kFewSamples.allow(1024, 1024));
+  EXPECT_FALSE(kFewSamples.allow(1024, 1023));
   // 256 samples of a shard, and copies of half of the gradient.
-  EXPECT_TRUE((DeferralLimits{.most_samples = 256, .all_samples = 256}.allow(kLarge)));
-  EXPECT_FALSE((DeferralLimits{.most_samples = 257, .all_samples = 257}.allow({.inputs = 4096, .outputs = 4096})));
-  EXPECT_FALSE((DeferralLimits{.most_samples = 3, .all_samples = 257}.allow(kLarge)));
+  EXPECT_TRUE(limits_of(256, 256).allow(1024, 1024));
+  EXPECT_FALSE(limits_of(257, 257).allow(4096, 4096));
+  EXPECT_FALSE(limits_of(3, 257).allow(1024, 1024));
 }
 
 TEST(DeferredProducts, KeepTheFactorsByTilesInTheOrderOfTheGradients) {
@@ -31,8 +35,8 @@ TEST(DeferredProducts, KeepTheFactorsByTilesInTheOrderOfTheGradients) {
   products.reset(kFewSamples);
   products.begin(gradients, kernels);
 
-  EXPECT_TRUE(products.take(kUneven, input.data(), output_gradient.data(), gradients.data() + 1'200'000));
-  EXPECT_TRUE(products.take(kUneven, input.data(), output_gradient.data(), gradients.data() + 16));
+  products.take(kUneven, input.data(), output_gradient.data(), gradients.data() + 1'200'000);
+  products.take(kUneven, input.data(), output_gradient.data(), gradients.data() + 16);
 
   ASSERT_EQ(products.products().size(), 2U);
   EXPECT_EQ(products.products()[1]->begin, 1'200'000U);
@@ -53,26 +57,37 @@ TEST(DeferredProducts, KeepTheFactorsByTilesInTheOrderOfTheGradients) {
             output_gradient);
 }
 
-TEST(DeferredProducts, TakeNothingElse) {
+TEST(DeferredProducts, WantNothingElse) {
   const std::vector<std::size_t> kernels = {64};
   const std::vector<float> gradients(64 + 1024 * 1024), elsewhere(1024 * 1024), numbers(3 * 1024);
-  const auto takes = [&](DeferredProducts& products, const DenseShape& shape, const float* gradient) {
-    return products.take(shape, numbers.data(), numbers.data(), gradient);
-  };
   DeferredProducts products;
-  EXPECT_FALSE(takes(products, kLarge, gradients.data() + 64)) << "no shard has begun";
+  EXPECT_FALSE(products.wants(kLarge, gradients.data() + 64)) << "no shard has begun";
   products.reset(kFewSamples);
-  EXPECT_FALSE(takes(products, kLarge, gradients.data() + 64)) << "the layers have not named their kernels";
+  EXPECT_FALSE(products.wants(kLarge, gradients.data() + 64)) << "the layers have not named their kernels";
   products.begin(gradients, kernels);
 
-  EXPECT_FALSE(takes(products, kLarge, elsewhere.data()));
-  EXPECT_FALSE(takes(products, kLarge, gradients.data()));
-  EXPECT_FALSE(takes(products, kLarge, gradients.data() + gradients.size()));
-  EXPECT_FALSE(takes(products, {.rows = 3, .inputs = 8, .outputs = 8}, gradients.data() + 64));
-  EXPECT_TRUE(products.products().empty());
-  EXPECT_TRUE(takes(products, kLarge, gradients.data() + 64));
+  EXPECT_FALSE(products.wants(kLarge, elsewhere.data()));
+  EXPECT_FALSE(products.wants(kLarge, gradients.data()));
+  EXPECT_FALSE(products.wants(kLarge, gradients.data() + gradients.size()));
+  EXPECT_FALSE(products.wants({.rows = 3, .inputs = 8, .outputs = 8}, gradients.data() + 64));
+  EXPECT_TRUE(products.wants(kLarge, gradients.data() + 64));
+  products.take(kLarge, numbers.data(), numbers.data(), gradients.data() + 64);
+  EXPECT_EQ(products.products().size(), 1U);
   products.reset(kFewSamples);
   EXPECT_TRUE(products.products().empty());
+}
+
+// A shard of 256 samples and one of 257 came to different answers, and one of the two was missing in the sum.
+TEST(DeferredProducts, AreWantedByTheLimitsAndNotByTheShard) {
+  const std::vector<std::size_t> kernels = {0};
+  const std::vector<float> gradients(4096 * 4096);
+  for (const std::int64_t most : {256, 257}) {
+    DeferredProducts products;
+    products.reset({.least_samples = most - 1, .most_samples = most, .all_samples = 2 * most - 1});
+    products.begin(gradients, kernels);
+    for (const std::int64_t rows : {most - 1, most})
+      EXPECT_EQ(products.wants({.rows = rows, .inputs = 4096, .outputs = 4096}, gradients.data()), most == 256);
+  }
 }
 
 }  // namespace

@@ -43,8 +43,9 @@ struct CrossentropyMetricOptions {
   // Whether the outputs are scores before a softmax or sigmoid. A Trainer refuses a metric that does not fit the last
   // activation of the model, as far as that is known.
   bool from_logits = false;
-  float label_smoothing = 0;  // from 0 to 1, as in CrossentropyOptions
-  std::string name{};         // the name in the logs; empty: that of the class
+  bool accept_any_activation = false;  // for outputs that are probabilities all the same
+  float label_smoothing = 0;           // from 0 to 1, as in CrossentropyOptions
+  std::string name{};                  // the name in the logs; empty: that of the class
 };
 
 // The loss of this name (binary_crossentropy.h), as a number to report besides another loss.
@@ -82,7 +83,8 @@ struct SparseCrossentropyMetricOptions {
   // Whether the outputs are scores before a softmax. A Trainer refuses a metric that does not fit the last activation
   // of the model, as far as that is known.
   bool from_logits = false;
-  std::string name{};  // the name in the logs; empty: that of the class
+  bool accept_any_activation = false;  // for outputs that are probabilities all the same
+  std::string name{};                  // the name in the logs; empty: that of the class
   // Samples or positions with this target are not counted, as those of CrossentropyOptions::ignore_class in the loss. A
   // metric does not see the options of the loss, so give both the same.
   std::optional<std::int64_t> ignore_class{};

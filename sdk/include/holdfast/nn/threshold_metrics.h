@@ -42,7 +42,8 @@ struct AUCOptions {
   // Whether the outputs are scores before a sigmoid. A Trainer refuses what does not fit the last activation of the
   // model, as far as that is known.
   bool from_logits = false;
-  std::string name{};  // default: "auc"
+  bool accept_any_activation = false;  // for outputs that are probabilities all the same
+  std::string name{};                  // default: "auc"
 };
 
 // The area under the curve.

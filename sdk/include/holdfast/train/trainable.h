@@ -95,7 +95,8 @@ class GradientSink {
     std::function<void(std::size_t begin, std::size_t end)> on_ready{};
     // The smallest range that is worth a call of ready().
     std::size_t least_floats = std::numeric_limits<std::size_t>::max();
-    // For the layers of Holdfast: gradients that are left to the sum over the shards. Null: none may be.
+    // For the layers of Holdfast: takes gradients that are left to the sum over the shards. Null where none may be
+    // left.
     compute::DeferredProducts* deferred = nullptr;
   };
 

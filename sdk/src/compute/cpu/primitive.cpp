@@ -130,14 +130,6 @@ void Primitive::bind(Slot& slot, std::initializer_list<Binding> bindings) {
   if (slot.reorder) bind_if_moved(slot.primitives, place, context_->stream());
 }
 
-std::string_view Primitive::implementation() const {
-  const char* name = nullptr;
-  // The text belongs to the library.
-  const dnnl_status_t status =
-      dnnl_primitive_desc_query(step_.primitive.get_primitive_desc(), dnnl_query_impl_info_str, 0, &name);
-  return status == dnnl_success ? name : "";
-}
-
 void Primitive::run_reorders(Operand::Role role) {
   for (Slot& slot : slots_) {
     if (slot.reorder && slot.role == role) slot.reorder->execute(*context_);

@@ -11,7 +11,6 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compute/cpu/cpu_context.h"
@@ -53,8 +52,6 @@ class Primitive {
     return Primitive(context, operation, Kind(desc), desc.scratchpad_desc(), operands);
   }
 
-  // oneDNN's name of what computes it: "brg:avx512_core".
-  std::string_view implementation() const;
   // One binding for each operand that is not discarded, in any order.
   void run(std::initializer_list<Binding> bindings);
 

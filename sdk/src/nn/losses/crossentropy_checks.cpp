@@ -40,13 +40,16 @@ void check_metric_of_probabilities(const std::string& metric, bool from_logits, 
   if (!last) return;
   const bool gives_probabilities = *last == Activation::softmax || *last == Activation::sigmoid;
   if (gives_probabilities != from_logits) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("metric {} {} from_logits takes {}, but the model's last layer has the activation {}: {}",
-                          metric, from_logits ? "with" : "without",
-                          from_logits ? fmt::format("scores, and applies the {} itself", fitting) : "probabilities",
-                          name(*last),
-                          from_logits ? std::string("leave .from_logits out")
-                                      : fmt::format("set .from_logits = true, or end the model with {}", fitting)));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "metric {} {} from_logits takes {}, but the model's last layer has the activation {}: {}", metric,
+          from_logits ? "with" : "without",
+          from_logits ? fmt::format("scores, and applies the {} itself", fitting) : "probabilities", name(*last),
+          from_logits
+              ? std::string("leave .from_logits out, or set .accept_any_activation = true")
+              : fmt::format("set .from_logits = true, end the model with {}, or set .accept_any_activation = true",
+                            fitting)));
 }
 
 void check_has_no_class_numbers(const std::string& loss, const CrossentropyOptions& options) {

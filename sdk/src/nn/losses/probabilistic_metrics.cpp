@@ -66,7 +66,7 @@ BinaryCrossentropy::BinaryCrossentropy(const CrossentropyMetricOptions& options)
 // Perplexity of scores, or a cross-entropy of them, would be that of other probabilities: it looks plausible, and is
 // wrong. docs/decisions/losses.md
 void BinaryCrossentropy::check_last_activation(std::optional<Activation> last) const {
-  check_metric_of_probabilities(name(), options_.from_logits, last, "sigmoid");
+  if (!options_.accept_any_activation) check_metric_of_probabilities(name(), options_.from_logits, last, "sigmoid");
 }
 
 std::vector<Value> BinaryCrossentropy::sums(const Value& outputs, const Value& targets) const {
@@ -79,7 +79,7 @@ CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyMetricOptions
       options_(options) {}
 
 void CategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
-  check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
+  if (!options_.accept_any_activation) check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
 }
 
 std::vector<Value> CategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
@@ -93,7 +93,7 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(const SparseCrossen
       options_(options) {}
 
 void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
-  check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
+  if (!options_.accept_any_activation) check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
 }
 
 std::vector<Value> SparseCategoricalCrossentropy::sums(const Value& outputs, const Value& targets) const {
@@ -112,7 +112,7 @@ Perplexity::Perplexity(const SparseCrossentropyMetricOptions& options)
     : BuiltInMetric("perplexity", options.name, checked_options("perplexity", options)), options_(options) {}
 
 void Perplexity::check_last_activation(std::optional<Activation> last) const {
-  check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
+  if (!options_.accept_any_activation) check_metric_of_probabilities(name(), options_.from_logits, last, "softmax");
 }
 
 std::vector<Value> Perplexity::sums(const Value& outputs, const Value& targets) const {

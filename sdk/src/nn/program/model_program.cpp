@@ -60,7 +60,10 @@ static std::vector<std::size_t> find_gradients_of_one_product(const ArenaLayout&
     const bool is_of_kernel =
         dynamic_cast<const ProductBackward<compute::DenseOperation>*>(maker.operation.get()) != nullptr &&
         maker.outputs.at(1) == gradient;
-    if (is_of_kernel && !read.contains(gradient)) found.push_back(layout.entries()[entry].offset);
+    if (!is_of_kernel || read.contains(gradient)) continue;
+    // A row for each sample: with positions, rows of shards would differ by more than one.
+    const ValueSpec& input = graph.spec(maker.inputs.front());
+    if (input.has_samples && input.shape.rank() == 1) found.push_back(layout.entries()[entry].offset);
   }
   return found;
 }

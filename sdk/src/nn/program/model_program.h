@@ -103,8 +103,8 @@ class ModelProgram {
   // What each pass calls before each operation; an exception of it ends the pass and reaches its caller.
   void call_before_operations(BeforeOperation before) { before_ = std::move(before); }
 
-  // Where the gradients of a backward pass begin that one product of a dense layer writes, and nothing reads: in floats
-  // of the arena, ascending. Valid until the model is replaced.
+  // Where the gradients of a backward pass begin that one product of a dense layer writes, of one row for each sample,
+  // and nothing reads: in floats of the arena, ascending. Valid until the model is replaced.
   std::span<const std::size_t> gradients_of_one_product() const { return of_one_product_; }
 
   compute::Backend& backend() { return *backend_; }

@@ -143,7 +143,8 @@ static auto described(const std::string& what, const Describe& describe, const S
   } catch (const Error& error) {
     // Checks of a loss or metric of ours begin with its name.
     const std::string name = what.substr(what.find('"') + 1, what.rfind('"') - what.find('"') - 1);
-    if (std::string_view(error.what()).find(name) != std::string_view::npos) throw;
+    const std::string_view sentence = error.what();
+    if (sentence.starts_with(what) || (!name.empty() && sentence.starts_with(name))) throw;
     throw Error(error.code(), fmt::format("{} cannot be computed: {}", what, error.what()));
   }
 }

@@ -96,7 +96,9 @@ int work_within(std::uint64_t bytes, int pipe, const std::function<void()>& work
   const rlimit none{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &none);
   // Handlers that the parent has set speak for the parent: a crash of the child is not one of it.
-  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGTERM, SIGINT}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS}) ::signal(signal, SIG_DFL);
+  // A run may be stopped by a signal to all of its processes. An end by it would read as a batch that is too large.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_IGN);
   int code = kExitTooLarge;
   try {
     std::thread([&] { code = work_within(bytes, pipe, work); }).join();

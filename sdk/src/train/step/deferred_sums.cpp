@@ -117,13 +117,13 @@ std::span<const FloatRange> DeferredSums::ranges_of(int shard) {
 
 std::optional<bool> DeferredSums::add(ShardRange node, std::span<float> sum, const ArrayPasses& passes) {
   const std::span<const DeferredProduct* const> products = of(node.begin).products();
-  if (products.empty()) return std::nullopt;
   // A shard that left other gradients than its siblings would be missing in a sum.
   for (int shard = node.begin; shard < node.end; ++shard) {
     HOLDFAST_ASSERT(std::ranges::equal(of(shard).products(), products, [](const auto* a, const auto* b) {
       return a->begin == b->begin && a->inputs == b->inputs && a->outputs == b->outputs;
     }));
   }
+  if (products.empty()) return std::nullopt;
   std::atomic<bool> is_finite = true;
   // One gradient after another, so that the threads read the same factors.
   for (std::size_t gradient = 0; gradient < products.size(); ++gradient) {

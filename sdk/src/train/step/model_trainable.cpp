@@ -390,7 +390,7 @@ void ModelTrainable::compute_gradients_of(const ShardBatch& batch, GradientSink&
   list_columns(state, batch);
   ShardLists& lists = state.lists;
   const std::span<float> gradients = sink.gradients();
-  // Also without any: the worker's last shard may have had some.
+  // Set in any case, since the worker's last shard may have had others.
   state.program->backend().defer_products(sink.deferred());
   if (sink.deferred() != nullptr) sink.deferred()->begin(gradients, state.program->gradients_of_one_product());
   compute::DeviceKernels* const device = state.program->backend().device_kernels();

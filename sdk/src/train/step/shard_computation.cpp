@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "compute/cpu/shared_passes.h"
@@ -201,13 +202,13 @@ void ShardComputation::complete(int index, const Slot& slot, bool with_gradients
 // have the same ones to leave. Ranks may differ in this: the bits are the same.
 void ShardComputation::begin_deferred(const Batch& batch, std::int64_t step) {
   compute::DeferralLimits limits;
-  bool has_empty = false;
+  limits.least_samples = std::numeric_limits<std::int64_t>::max();
   for (const ShardSlice& shard : batch.shards) {
+    limits.least_samples = std::min(limits.least_samples, shard.samples);
     limits.most_samples = std::max(limits.most_samples, shard.samples);
     limits.all_samples += shard.samples;
-    has_empty = has_empty || shard.samples == 0;
   }
-  defers_ = memory().is_host() && local_.count() > 1 && !has_empty && options_.shards_together == 1 &&
+  defers_ = memory().is_host() && local_.count() > 1 && limits.least_samples > 0 && options_.shards_together == 1 &&
             options_.check == nullptr && !context_.supervision->may_corrupt(FaultPoint::backward, step);
   if (defers_) deferred_.begin(local_.count(), limits);
 }

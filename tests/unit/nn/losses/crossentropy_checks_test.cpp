@@ -65,10 +65,11 @@ TEST(CrossentropyChecks, AcceptFittingActivations) {
 TEST(CrossentropyChecks, RefuseMetricsThatDoNotFitTheLastActivation) {
   EXPECT_EQ(refusal_of(metrics::Perplexity{}, Activation::linear),
             "metric perplexity without from_logits takes probabilities, but the model's last layer has the activation "
-            "linear: set .from_logits = true, or end the model with softmax");
+            "linear: set .from_logits = true, end the model with softmax, or set .accept_any_activation = true");
   EXPECT_EQ(refusal_of(metrics::AUC{{.from_logits = true}}, Activation::sigmoid),
             "metric auc with from_logits takes scores, and applies the sigmoid itself, but the model's last layer has "
-            "the activation sigmoid: leave .from_logits out");
+            "the activation sigmoid: leave .from_logits out, or set .accept_any_activation = true");
+  EXPECT_THAT(refusal_of(metrics::AUC{{.accept_any_activation = true}}, Activation::relu), IsEmpty());
   for (const auto& [last, from_logits] : {std::pair(Activation::softmax, true), {Activation::relu, false}}) {
     EXPECT_THAT(refusal_of(metrics::BinaryCrossentropy{{.from_logits = from_logits}}, last), HasSubstr("sigmoid"));
     EXPECT_THAT(refusal_of(metrics::CategoricalCrossentropy{{.from_logits = from_logits}}, last), HasSubstr("softmax"));

@@ -336,13 +336,14 @@ TEST(ModelProgram, ItsArithmeticNamesTheThreads) {
 }
 
 // Those of an embedding, a bias and a convolution are not products of dense layers; a kernel that two layers use, or
-// that another operation reads, is written more than once.
+// that another operation reads, is written more than once; and one of positions has several rows for a sample.
 TEST(ModelProgram, KnowsTheGradientsThatOneProductWrites) {
   const Value x = input({6});
   const Dense shared{6};
   const Value y = Dense{4, {.name = "once"}}(shared(shared(x)));
   const Value tied = matmul(y, permute(weight_of(y, "kernel"), {1, 0}));
-  const Model model({x}, {Dense{3, {.name = "last"}}(Dense{5, {.name = "first"}}(x)), tied});
+  const Value of_positions = Dense{3, {.name = "positions"}}(reshape(x, {2, 3}));
+  const Model model({x}, {Dense{3, {.name = "last"}}(Dense{5, {.name = "first"}}(x)), tied, of_positions});
   ModelProgram program(model, 1);
 
   std::vector<std::string> names;

@@ -224,7 +224,7 @@ TEST(IncidentStory, SaysWhatAKillOfEachStartMayMean) {
   }
 
   EXPECT_EQ(told.sentence,
-            "training ended: replica 0 was killed by signal 9 (SIGKILL) (5 times; the kernel kills so where memory "
+            "training ended: replica 0 was killed by signal 9 (SIGKILL) (5 times; Linux sends SIGKILL where memory "
             "runs out (see dmesg): take a smaller batch or fewer replicas)");
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -106,6 +107,22 @@ TEST_P(SignalOfStop, DoesNotEndAProcessThatLeavesStopsToTheWatchdog) {
 
   EXPECT_EQ(::raise(GetParam()), 0);
   EXPECT_FALSE(is_ignored(GetParam())) << "programs that it starts would ignore it, too";
+}
+
+// A parent that ends its child so would wait for ever, as Python's multiprocessing does.
+TEST_P(SignalOfStop, EndsAChildThatTheProcessForks) {
+  leave_stops_to_the_watchdog();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  ASSERT_EQ(::kill(child, GetParam()), 0);
+
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), GetParam());
 }
 
 TEST_P(SignalOfStop, GoesToAnExistingHandler) {

@@ -31,7 +31,7 @@ std::vector<float> numbers_of_shard(std::int64_t count, int shard, float scale =
 class SumsOfShards {
  public:
   explicit SumsOfShards(int shards) : shards_(shards) {
-    deferred_.begin(shards, {.most_samples = kDenseOfShards.rows, .all_samples = kDenseOfShards.rows * shards});
+    deferred_.begin(shards, limits());
     for (int shard = 0; shard < shards; ++shard) compute_shard(shard, 1);
   }
 
@@ -47,7 +47,7 @@ class SumsOfShards {
     backend_->defer_products(nullptr);
     operation_->backward_weights(input.data(), gradient.data(), whole.data() + kKernelOfShards, bias.data());
     compute::DeferredProducts& products = deferred_.of(shard);
-    products.reset({.most_samples = kDenseOfShards.rows, .all_samples = kDenseOfShards.rows * shards_});
+    products.reset(limits());
     products.begin(whole, kernels_);
     backend_->defer_products(&products);
     operation_->backward_weights(input.data(), gradient.data(), whole.data() + kKernelOfShards, bias.data());
@@ -67,6 +67,12 @@ class SumsOfShards {
   }
 
  private:
+  compute::DeferralLimits limits() const {
+    return {.least_samples = kDenseOfShards.rows,
+            .most_samples = kDenseOfShards.rows,
+            .all_samples = kDenseOfShards.rows * shards_};
+  }
+
   const int shards_;
   const std::vector<std::size_t> kernels_ = {kKernelOfShards};
   const std::unique_ptr<compute::Backend> backend_ = compute::make_cpu_backend(1);
@@ -140,6 +146,26 @@ Outcome train_wide(Replica& replica) {
   const FitResult fit = trainer.fit(
       from_tensors(Tensor(Shape{19, 1030}, features), Tensor(Shape{19, 3}, targets)).batch(8), {.epochs = 2});
   return {trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+}
+
+// Shards of 4 and 5 samples of 64 positions each: one of the two had few enough rows, and the other had not.
+TEST(DeferredSums, ChangeNoBitOfATrainingOnPositions) {
+  const auto train = [](Replica& replica) {
+    const Value x = input({64, 1024});
+    Trainer trainer(replica, Model(x, Dense{1}(Dense{1030, {.activation = Activation::tanh}}(x))), SGD(0.01F),
+                    MeanSquaredError{});
+    std::vector<float> features(9 * 64 * 1024), targets(9 * 64);
+    Random random(6, Purpose::user, 0, 0);
+    for (float& number : features) number = random.normal();
+    for (float& number : targets) number = random.normal();
+    const FitResult fit =
+        trainer.fit(from_tensors(Tensor(Shape{9, 64, 1024}, features), Tensor(Shape{9, 64, 1}, targets)).batch(9));
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+  };
+  const Outcome expected = outcomes_of({.replicas = 2, .shards = 2}, train).front();
+
+  for (const int workers : {1, 2})
+    expect_equal(outcomes_of({.replicas = 1, .shards = 2, .workers = workers}, train).front(), expected);
 }
 
 // A replica with one shard leaves nothing. One leaves all shards to one sum; two and three have some nodes each.

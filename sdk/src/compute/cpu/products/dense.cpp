@@ -91,8 +91,6 @@ class CpuDense : public DenseOperation {
           // The sum over rows is the inner one of the product, so samples of a shard add
           // up in it.
           {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}, .are_factors_rounded = rounds_once_});
-      is_deferrable_ = !context.is_bf16() && DeferralLimits{.most_samples = rows, .all_samples = rows}.allow(shape) &&
-                       are_bits_of_tiles(shape, backward_weights_->implementation());
     }
     if (!rounds_once_) return;
     const auto keep = [&](std::optional<KeptArray>& rounded, const std::string& name, const Matrix& matrix) {
@@ -126,8 +124,9 @@ class CpuDense : public DenseOperation {
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
     round_gradient(output_gradient);
-    DeferredProducts* const deferred = is_deferrable_ ? context_.deferred() : nullptr;
-    if (deferred == nullptr || !deferred->take(shape_, input, output_gradient, kernel_gradient)) {
+    if (leaves(kernel_gradient)) {
+      context_.deferred()->take(shape_, input, output_gradient, kernel_gradient);
+    } else {
       backward_weights_->run({{DNNL_ARG_SRC, factor(input_, input)},
                               {DNNL_ARG_WEIGHTS, factor(output_gradient_, output_gradient)},
                               {DNNL_ARG_DST, kernel_gradient}});
@@ -141,6 +140,22 @@ class CpuDense : public DenseOperation {
   }
 
  private:
+  // Whether the kernel's gradient is left to the sum of the shards. All of them must come to the same answer, so what
+  // oneDNN has is asked for the sizes of all of them.
+  bool leaves(const float* kernel_gradient) {
+    const DeferredProducts* const deferred = context_.deferred();
+    if (deferred == nullptr || context_.is_bf16() || !deferred->wants(shape_, kernel_gradient)) return false;
+    if (deferred->limits() != asked_limits_) {
+      asked_limits_ = deferred->limits();
+      have_tiles_its_bits_ = true;
+      for (const std::int64_t samples : {asked_limits_.least_samples, asked_limits_.most_samples}) {
+        have_tiles_its_bits_ =
+            have_tiles_its_bits_ && have_tiles_its_bits(samples, shape_.inputs, shape_.outputs, context_.threads());
+      }
+    }
+    return have_tiles_its_bits_;
+  }
+
   // The copy, if arrays are rounded once.
   static const void* factor(const std::optional<KeptArray>& rounded, const float* array) {
     return rounded ? rounded->data() : array;
@@ -154,7 +169,8 @@ class CpuDense : public DenseOperation {
   CpuContext& context_;
   const DenseShape shape_;
   const bool rounds_once_;
-  bool is_deferrable_ = false;  // see deferred_products.h
+  DeferralLimits asked_limits_;  // that have_tiles_its_bits_ is for
+  bool have_tiles_its_bits_ = false;
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_input_;
   std::optional<Primitive> backward_weights_;

@@ -31,16 +31,25 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Descript
 
 }  // namespace
 
-bool are_bits_of_tiles(const DenseShape& shape, std::string_view whole) {
-  // Other kernels may cut the sum over the samples in other places for a tile.
-  if (whole != "brg:avx512_core") return false;
+bool have_tiles_its_bits(std::int64_t samples, std::int64_t inputs, std::int64_t outputs, int threads) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const std::int64_t rest = shape.inputs % DeferredProduct::kTileRows;
-  for (const std::int64_t rows : {std::min(DeferredProduct::kTileRows, shape.inputs), rest}) {
-    if (rows > 0 && whole != describe(engine, descriptions_of(shape.rows, rows, shape.outputs)).impl_info_str())
-      return false;
-  }
-  return true;
+  const auto is_by_that_kernel = [&](std::int64_t rows) {
+    // Other kernels may cut the sum over the samples in other places for a tile.
+    return std::string_view(describe(engine, descriptions_of(samples, rows, outputs)).impl_info_str()) ==
+           "brg:avx512_core";
+  };
+  bool are_same = true;
+  with_named_errors("a look for kernels of products", [&] {
+    const std::int64_t rest = inputs % DeferredProduct::kTileRows;
+    {
+      const ThreadCount of_the_whole(threads);
+      are_same = is_by_that_kernel(inputs);
+    }
+    const ThreadCount of_a_tile(1);
+    are_same = are_same && is_by_that_kernel(std::min(DeferredProduct::kTileRows, inputs)) &&
+               (rest == 0 || is_by_that_kernel(rest));
+  });
+  return are_same;
 }
 
 Primitive& TileProduct::primitive_of(std::int64_t samples, std::int64_t rows, std::int64_t outputs) {

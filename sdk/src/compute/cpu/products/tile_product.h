@@ -11,9 +11,9 @@
 
 namespace holdfast::compute {
 
-// Whether tiles of the gradient of a dense layer's kernel have the bits of the whole: `whole` is oneDNN's name of what
-// computes it. `samples` are those of the product.
-bool are_bits_of_tiles(const DenseShape& shape, std::string_view whole);
+// Whether tiles of the gradient of a dense layer's kernel have the bits of the whole, as a back end of so many threads
+// computes it, for `samples` samples.
+bool have_tiles_its_bits(std::int64_t samples, std::int64_t inputs, std::int64_t outputs, int threads);
 
 // Computes tiles on the calling thread. One thread uses it at a time. It allocates for each shape that is new to it.
 class TileProduct {

@@ -179,7 +179,7 @@ AUC::AUC(const AUCOptions& options)
     : BuiltInMetric("auc", options.name, auc_options(options)), options_(with_ends(options)) {}
 
 void AUC::check_last_activation(std::optional<Activation> last) const {
-  check_metric_of_probabilities(name(), options_.from_logits, last, "sigmoid");
+  if (!options_.accept_any_activation) check_metric_of_probabilities(name(), options_.from_logits, last, "sigmoid");
 }
 
 std::vector<Value> AUC::sums(const Value& outputs, const Value& targets) const {

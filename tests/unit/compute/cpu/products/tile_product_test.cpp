@@ -51,7 +51,7 @@ TEST_P(TileProducts, HaveTheBitsOfTheWhole) {
     DeferringLayer layer(shape, GetParam(), static_cast<std::uint64_t>(shape.rows));
     layer.run_backward(nullptr);
     DeferredProducts deferred;
-    deferred.reset({.most_samples = shape.rows, .all_samples = shape.rows});
+    deferred.reset({.least_samples = shape.rows, .most_samples = shape.rows, .all_samples = shape.rows});
     const std::vector<float> whole = layer.gradient;
     deferred.begin(layer.gradient, kernels);
     std::ranges::fill(layer.gradient, -1.0F);
@@ -72,11 +72,6 @@ TEST_P(TileProducts, HaveTheBitsOfTheWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, TileProducts, testing::Values(1, 2));
-
-TEST(TileProduct, IsUsedForTheKernelAlone) {
-  EXPECT_FALSE(are_bits_of_tiles({.rows = 64, .inputs = 2048, .outputs = 1024}, "gemm:jit"));
-  EXPECT_FALSE(are_bits_of_tiles({.rows = 64, .inputs = 2048, .outputs = 1024}, "brg:avx2"));
-}
 
 }  // namespace
 }  // namespace holdfast::compute

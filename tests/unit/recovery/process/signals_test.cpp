@@ -109,11 +109,13 @@ TEST_P(SignalOfStop, DoesNotEndAProcessThatLeavesStopsToTheWatchdog) {
   EXPECT_FALSE(is_ignored(GetParam())) << "programs that it starts would ignore it, too";
 }
 
-// A parent that ends its child so would wait for ever, as Python's multiprocessing does.
+// Python's multiprocessing ends its children so, and then waits for them.
 TEST_P(SignalOfStop, EndsAChildThatTheProcessForks) {
   leave_stops_to_the_watchdog();
   const pid_t child = ::fork();
   if (child == 0) {
+    // Another signal ends it if this one does not.
+    ::alarm(60);
     for (;;) ::pause();
   }
   ASSERT_EQ(::kill(child, GetParam()), 0);

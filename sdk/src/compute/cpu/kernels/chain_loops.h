@@ -9,23 +9,17 @@
 #endif
 
 #include "compute/arithmetic/lanes.h"
+#include "compute/cpu/kernels/loop_hints.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
 namespace {
 
 // Vectors are named here, since compilers that make them of loops keep what lies between functions in memory.
-#ifdef __AVX512F__
-constexpr int kChainVector = 16;
-#elif defined(__AVX2__)
-constexpr int kChainVector = 8;
-#else
-constexpr int kChainVector = 4;
-#endif
-constexpr int kChainVectors = static_cast<int>(kLanes) / kChainVector;  // of a group
-typedef float ChainFloats __attribute__((vector_size(kChainVector * sizeof(float))));
-typedef float ChainHalf __attribute__((vector_size(kChainVector / 2 * sizeof(float))));
-typedef double ChainDoubles __attribute__((vector_size(kChainVector / 2 * sizeof(double))));
+constexpr int kChainVectors = static_cast<int>(kLanes) / kHostVectorFloats;  // of a group
+typedef float ChainFloats __attribute__((vector_size(kHostVectorFloats * sizeof(float))));
+typedef float ChainHalf __attribute__((vector_size(kHostVectorFloats / 2 * sizeof(float))));
+typedef double ChainDoubles __attribute__((vector_size(kHostVectorFloats / 2 * sizeof(double))));
 
 // The lanes of a group, and their sums.
 struct ChainValues {
@@ -38,11 +32,13 @@ struct ChainLanes {
 
 // Arrays may begin at any float, so vectors are copied and not dereferenced.
 [[gnu::always_inline]] inline void load_group(const float* from, ChainValues& to) {
-  for (int i = 0; i < kChainVectors; ++i) __builtin_memcpy(&to.of[i], from + i * kChainVector, sizeof(ChainFloats));
+  for (int i = 0; i < kChainVectors; ++i)
+    __builtin_memcpy(&to.of[i], from + i * kHostVectorFloats, sizeof(ChainFloats));
 }
 
 [[gnu::always_inline]] inline void store_group(const ChainValues& from, float* to) {
-  for (int i = 0; i < kChainVectors; ++i) __builtin_memcpy(to + i * kChainVector, &from.of[i], sizeof(ChainFloats));
+  for (int i = 0; i < kChainVectors; ++i)
+    __builtin_memcpy(to + i * kHostVectorFloats, &from.of[i], sizeof(ChainFloats));
 }
 
 [[gnu::always_inline]] inline ChainDoubles as_doubles(const ChainHalf& half) {
@@ -68,15 +64,15 @@ struct ChainLanes {
 
 [[gnu::always_inline]] inline void load_lanes(const double* from, ChainLanes& to) {
   for (int i = 0; i < kChainVectors; ++i) {
-    __builtin_memcpy(&to.low[i], from + i * kChainVector, sizeof(ChainDoubles));
-    __builtin_memcpy(&to.high[i], from + i * kChainVector + kChainVector / 2, sizeof(ChainDoubles));
+    __builtin_memcpy(&to.low[i], from + i * kHostVectorFloats, sizeof(ChainDoubles));
+    __builtin_memcpy(&to.high[i], from + i * kHostVectorFloats + kHostVectorFloats / 2, sizeof(ChainDoubles));
   }
 }
 
 [[gnu::always_inline]] inline void store_lanes(const ChainLanes& from, double* to) {
   for (int i = 0; i < kChainVectors; ++i) {
-    __builtin_memcpy(to + i * kChainVector, &from.low[i], sizeof(ChainDoubles));
-    __builtin_memcpy(to + i * kChainVector + kChainVector / 2, &from.high[i], sizeof(ChainDoubles));
+    __builtin_memcpy(to + i * kHostVectorFloats, &from.low[i], sizeof(ChainDoubles));
+    __builtin_memcpy(to + i * kHostVectorFloats + kHostVectorFloats / 2, &from.high[i], sizeof(ChainDoubles));
   }
 }
 

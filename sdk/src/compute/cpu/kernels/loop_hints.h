@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::int64_t kLineFloats = 16;  // of a line of the cache
 
+// Floats of a vector of the instruction set, for loops that name their vectors.
+#ifdef __AVX512F__
+constexpr int kHostVectorFloats = 16;
+#elif defined(__AVX2__)
+constexpr int kHostVectorFloats = 8;
+#else
+constexpr int kHostVectorFloats = 4;
+#endif
+
 // Compilers move divisions to where their operands are known, next to one another, where each waits for the one before.
 // They move nothing over this.
 [[gnu::always_inline]] inline void keep_order() {

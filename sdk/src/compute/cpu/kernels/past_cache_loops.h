@@ -14,15 +14,8 @@
 namespace holdfast::compute {
 namespace {
 
-#ifdef __AVX512F__
-constexpr int kStreamedFloats = 16;
-#elif defined(__AVX2__)
-constexpr int kStreamedFloats = 8;
-#else
-constexpr int kStreamedFloats = 4;
-#endif
-typedef float StreamedFloats __attribute__((vector_size(kStreamedFloats * sizeof(float))));
-typedef std::int32_t StreamedWords __attribute__((vector_size(kStreamedFloats * sizeof(float))));
+typedef float StreamedFloats __attribute__((vector_size(kHostVectorFloats * sizeof(float))));
+typedef std::int32_t StreamedWords __attribute__((vector_size(kHostVectorFloats * sizeof(float))));
 
 [[gnu::always_inline]] inline void store_past_cache(StreamedFloats values, float* to) {
 #if defined(__AVX512F__)
@@ -43,7 +36,7 @@ bool add_past_cache(const float* a, const float* b, std::int64_t count, float* t
   StreamedWords found = {};
   std::int64_t i = 0;
   if (reinterpret_cast<std::uintptr_t>(to) % (kLineFloats * sizeof(float)) == 0) {
-    for (; i + kStreamedFloats <= count; i += kStreamedFloats) {
+    for (; i + kHostVectorFloats <= count; i += kHostVectorFloats) {
       StreamedFloats sum, summand;
       __builtin_memcpy(&sum, a + i, sizeof(sum));
       __builtin_memcpy(&summand, b + i, sizeof(summand));
@@ -59,7 +52,7 @@ bool add_past_cache(const float* a, const float* b, std::int64_t count, float* t
 #endif
   }
   std::int32_t any = 0;
-  for (int lane = 0; lane < kStreamedFloats; ++lane) any |= found[lane];
+  for (int lane = 0; lane < kHostVectorFloats; ++lane) any |= found[lane];
   for (; i < count; ++i) {
     to[i] = a[i] + b[i];
     std::int32_t word;

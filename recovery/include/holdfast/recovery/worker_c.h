@@ -70,7 +70,8 @@ HOLDFAST_C_API const char* holdfast_last_error(void);
 HOLDFAST_C_API int holdfast_is_worker(void);
 
 // Registers with the watchdog. From then on SIGPIPE and SIGXFSZ no longer end the process, unless they have handlers of
-// their own. The caller owns *worker and passes it to holdfast_worker_leave().
+// their own. Nor do SIGINT, SIGTERM, SIGHUP and SIGUSR1: the watchdog gets them, too, and asks. The caller owns *worker
+// and passes it to holdfast_worker_leave().
 HOLDFAST_C_API holdfast_status holdfast_worker_join(double timeout_seconds, holdfast_worker** worker);
 // Leaves in order and frees the worker. The process should end soon after. NULL is allowed. A process that leaves
 // without holdfast_worker_report_finished() has failed, unless it was asked to stop. Free all arenas before.

@@ -41,9 +41,9 @@ class Worker {
  public:
   // Registers with the watchdog, once in a process. From then on SIGPIPE and SIGXFSZ no longer end this process, unless
   // they have handlers of their own: a failed write must not end a run. Nor do SIGINT, SIGTERM, SIGHUP and SIGUSR1,
-  // which may come to all processes of a run: the watchdog gets them, too, and asks (Requests::stop). Throws Error{deadline_exceeded},
-  // Error{invalid_argument} in a process that no watchdog started or that has joined before, and Error{input_output}
-  // when no thread can be started.
+  // which may come to all processes of a run: the watchdog gets them, too, and asks (Requests::stop). Throws
+  // Error{deadline_exceeded}, Error{invalid_argument} in a process that no watchdog started or that has joined before,
+  // and Error{input_output} when no thread can be started.
   static std::unique_ptr<Worker> join(Deadline deadline);
   // Leaves in order, so that the watchdog does not take it for a death. The process should end soon after.
   ~Worker();

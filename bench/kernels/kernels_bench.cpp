@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "compute/cpu/kernels/vector_kernels.h"
+#include "core/huge_pages.h"
 #include "holdfast/core/random.h"
 #include "holdfast/nn/layer_normalization.h"
 #include "holdfast/optim/nadam.h"
@@ -39,24 +40,47 @@ constexpr std::int64_t kRows = 4096;
 constexpr std::int64_t kColumns = 1024;
 constexpr std::int64_t kFloats = kRows * kColumns;
 
-std::vector<float> normal_floats(std::uint64_t number) {
+// Memory such as plans have for their arrays: loops and copies take longer where vectors lie across two lines.
+class Floats {
+ public:
+  explicit Floats(std::int64_t count, float value = 0)
+      : count_(count), memory_(allocate_floats(static_cast<std::size_t>(count))) {
+    std::fill_n(data(), count, value);
+  }
+  Floats(const Floats& other) : Floats(other.count_) { *this = other; }
+  // Copies into the memory that is there. Both have equally many.
+  Floats& operator=(const Floats& other) {
+    std::copy_n(other.data(), count_, data());
+    return *this;
+  }
+
+  float* data() const { return memory_.get(); }
+  float* begin() const { return data(); }
+  float* end() const { return data() + count_; }
+
+ private:
+  std::int64_t count_;
+  std::unique_ptr<float[], FloatsRelease> memory_;
+};
+
+Floats normal_floats(std::uint64_t number) {
   Random random(number, Purpose::user, 0, 0);
-  std::vector<float> floats(kFloats);
-  for (float& value : floats) value = random.normal();
+  Floats floats(kFloats);
+  for (std::int64_t i = 0; i < kFloats; ++i) floats.data()[i] = random.normal();
   return floats;
 }
 
 struct Arrays {
-  std::vector<float> a = normal_floats(1);
-  std::vector<float> b = normal_floats(2);
+  Floats a = normal_floats(1);
+  Floats b = normal_floats(2);
   // Results of the loops, and slots of the optimizers. Rules take square roots of slots, so none begins negative.
-  std::vector<float> c = std::vector<float>(kFloats, 0.5F);
-  std::vector<float> d = std::vector<float>(kFloats, 0.5F);
-  std::vector<float> copied = std::vector<float>(kFloats, 0.5F);
-  std::vector<float> columns = std::vector<float>(kColumns, 1.0F);
-  std::vector<float> sums = std::vector<float>(kColumns);
-  std::vector<float> more_sums = std::vector<float>(kColumns);
-  std::vector<float> last_sums = std::vector<float>(kColumns);
+  Floats c = Floats(kFloats, 0.5F);
+  Floats d = Floats(kFloats, 0.5F);
+  Floats copied = Floats(kFloats, 0.5F);
+  Floats columns = Floats(kColumns, 1.0F);
+  Floats sums = Floats(kColumns);
+  Floats more_sums = Floats(kColumns);
+  Floats last_sums = Floats(kColumns);
 };
 
 // Cases write into arrays, and optimizers into what others read. All begin with the same numbers, so that a case is
@@ -89,7 +113,7 @@ struct NormalizedRows {
       : description(*model.description()),
         training(description.training, options(tile_bytes), *backend, true),
         inference(description.inference, options(tile_bytes), *backend, false),
-        arena(std::max(training.arena_bytes(), inference.arena_bytes()) / sizeof(float)) {}
+        arena(static_cast<std::int64_t>(std::max(training.arena_bytes(), inference.arena_bytes()) / sizeof(float))) {}
 
   MemoryOptions options(std::size_t tile_bytes) const {
     MemoryOptions memory = description.memory_options(kRows);
@@ -104,8 +128,8 @@ struct NormalizedRows {
   // that are there already.
   ModelPlan::Bases bases(Arrays& of) {
     ModelPlan::Bases all;
-    const auto add = [&](std::vector<float>& floats) { all.push_back(reinterpret_cast<std::byte*>(floats.data())); };
-    for (std::vector<float>* const floats : {&arena, &parameters, &parameters, &gradients, &gradients, &of.a, &of.b}) {
+    const auto add = [&](const Floats& floats) { all.push_back(reinterpret_cast<std::byte*>(floats.data())); };
+    for (const Floats* const floats : {&arena, &parameters, &parameters, &gradients, &gradients, &of.a, &of.b}) {
       add(*floats);
     }
     return all;
@@ -117,9 +141,9 @@ struct NormalizedRows {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   ModelPlan training;
   ModelPlan inference;
-  std::vector<float> arena;
-  std::vector<float> parameters = std::vector<float>(2 * kColumns, 0.5F);
-  std::vector<float> gradients = std::vector<float>(2 * kColumns);
+  Floats arena;
+  Floats parameters = Floats(2 * kColumns, 0.5F);
+  Floats gradients = Floats(2 * kColumns);
 };
 
 template <std::size_t kTileBytes>
@@ -234,7 +258,7 @@ template <float (*kFunction)(float)>
 void Former(benchmark::State& state) {
   Arrays& of = fresh_arrays();
   for (auto _ : state) {
-    for (std::size_t i = 0; i < kFloats; ++i) of.c[i] = kFunction(of.a[i]);
+    for (std::int64_t i = 0; i < kFloats; ++i) of.c.data()[i] = kFunction(of.a.data()[i]);
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * kFloats * 2 * static_cast<std::int64_t>(sizeof(float)));

@@ -1,8 +1,8 @@
-// A block of rows has several thousand numbers: enough to make up for the dispatch of an instruction, and to add some
-// rows to the sums of columns at once; few enough that the blocks of all arrays lie in the second-level cache together.
-// From 1,024 to 16,384 numbers were tried, and 8,192 were fastest (AMD EPYC, 2026-11-26). Asking for the next block
-// ahead of time gained nothing there: the machine sees by itself that long rows follow one another.
-// docs/decisions/plans.md
+// A block of rows has enough numbers to make up for the dispatch of an instruction, and few enough that its arrays lie
+// in the first-level cache together: each of its steps reads what the one before has written. From 2,048 to 16,384
+// numbers were tried, and 3,072 were fastest (Intel Xeon, 2026-11-30). While chains work on a block, they ask the
+// caches for what the next one reads and writes, since the machine finds the next row by itself only after it has
+// begun: with two threads layer normalization took 0.7 times as long for it. docs/decisions/plans.md
 
 #include "compute/row_program.h"
 
@@ -17,7 +17,7 @@ namespace holdfast::compute {
 
 namespace {
 
-constexpr std::int64_t kBlockFloats = 8192;
+constexpr std::int64_t kBlockFloats = 3072;
 constexpr std::size_t kMaximumOperands = 3;
 constexpr std::size_t kNoPlace = static_cast<std::size_t>(-1);
 
@@ -31,18 +31,12 @@ class CpuRowOperation final : public RowOperation {
   }
 
  private:
-  // Where the numbers of a block lie. One with strides of 0 has the same numbers for each row.
-  struct OperandRows {
-    const float* values = nullptr;
-    std::int64_t row_stride = 0;
-    bool is_scalar = true;  // one number a row
-  };
-
   std::size_t last_reader(std::size_t result, std::size_t step) const;
   void choose_places();
   void place_inputs(std::span<const float* const> inputs, std::int64_t first);
   void run_instruction(std::size_t index, std::int64_t rows, float* result);
-  void run_chain(const RowStep& step, std::int64_t rows);
+  void find_ahead(std::span<const float* const> inputs, std::span<float* const> outputs, std::int64_t next);
+  void run_chain(const RowStep& step, std::int64_t rows, std::size_t chain_number);
   float* place_result(std::size_t index, std::span<float* const> outputs, std::int64_t first);
   void run_elements(const RowInstruction& instruction, std::int64_t rows, float* result);
   void run_reduction(const RowInstruction& instruction, std::int64_t rows, float* result);
@@ -52,6 +46,7 @@ class CpuRowOperation final : public RowOperation {
   const RowProgram program_;
   const std::int64_t rows_;
   const std::vector<RowStep> steps_;
+  const std::size_t chains_;  // of the steps
   const std::int64_t block_rows_;
   std::vector<std::size_t> offset_of_;  // by instruction: in the scratch memory; kNoPlace: in an output
   std::vector<std::size_t> sums_of_;    // by instruction: the first of its column sums
@@ -60,13 +55,15 @@ class CpuRowOperation final : public RowOperation {
   std::vector<double> column_sums_;
   // Where the block that runs has its inputs, results and constants, in this order.
   std::vector<OperandRows> places_;
-  std::vector<float*> writable_;  // by instruction: its result
+  std::vector<float*> writable_;     // by instruction: its result
+  std::vector<const float*> ahead_;  // rows of the next block
 };
 
 CpuRowOperation::CpuRowOperation(RowProgram program, std::int64_t rows)
     : program_(std::move(program)),
       rows_(rows),
       steps_(find_row_steps(program_)),
+      chains_(static_cast<std::size_t>(std::ranges::count_if(steps_, &RowStep::is_chain))),
       block_rows_(std::clamp<std::int64_t>(kBlockFloats / program_.width, 1, std::max<std::int64_t>(rows, 1))) {
   choose_places();
   writable_.resize(program_.instructions.size());
@@ -133,7 +130,7 @@ void CpuRowOperation::choose_places() {
   scratch_.grow_to(floats_);
 }
 
-const CpuRowOperation::OperandRows& CpuRowOperation::place_of(const RowOperand& operand) const {
+const OperandRows& CpuRowOperation::place_of(const RowOperand& operand) const {
   switch (operand.kind) {
     case RowOperand::Kind::input:
       return places_[operand.index];
@@ -205,7 +202,7 @@ void CpuRowOperation::add_columns(std::size_t index, std::int64_t rows) {
   const float* b = nullptr;
   if (instruction.function == ElementFunction::square) b = a;
   if (instruction.function == ElementFunction::multiply) b = place_of(instruction.operands[1]).values;
-  kernels.add_rows(a, b, rows, program_.width, column_sums_.data() + sums_of_[index]);
+  kernels.add_rows(a, b, rows, program_.width, !ahead_.empty(), column_sums_.data() + sums_of_[index]);
 }
 
 void CpuRowOperation::run_instruction(std::size_t index, std::int64_t rows, float* result) {
@@ -220,38 +217,44 @@ void CpuRowOperation::run_instruction(std::size_t index, std::int64_t rows, floa
   }
 }
 
-// Row by row. Places of results that are not kept are null.
-void CpuRowOperation::run_chain(const RowStep& step, std::int64_t rows) {
+// What the next block reads and writes in memory, from its first row on.
+void CpuRowOperation::find_ahead(std::span<const float* const> inputs, std::span<float* const> outputs,
+                                 std::int64_t next) {
+  ahead_.clear();
+  if (next >= rows_) return;
+  const std::int64_t offset = next * program_.width;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (program_.inputs[i] == RowArray::wide) ahead_.push_back(inputs[i] + offset);
+  }
+  for (const RowInstruction& instruction : program_.instructions) {
+    const bool has_rows = instruction.is_wide && instruction.kind != RowInstruction::Kind::column_sum;
+    if (instruction.output && has_rows) ahead_.push_back(outputs[*instruction.output] + offset);
+  }
+}
+
+// Chains share the arrays that are asked for. Where there are too many for them, the machine finds the others itself.
+void CpuRowOperation::run_chain(const RowStep& step, std::int64_t rows, std::size_t chain_number) {
   const int length = static_cast<int>(step.instructions.size());
-  const OperandRows* places[ElementChain::kMaximumLength + 1];
   ElementFunction functions[ElementChain::kMaximumLength];
-  ElementChain chain = {};
-  places[0] = &place_of(step.first);
-  chain.first = {places[0]->values, places[0]->is_scalar};
+  ElementChain chain = {.rows = rows, .width = program_.width, .first = place_of(step.first)};
   for (int k = 0; k < length; ++k) {
-    places[k + 1] = &place_of(step.operands[k]);
-    chain.operands[k] = {places[k + 1]->values, places[k + 1]->is_scalar};
+    chain.operands[k] = place_of(step.operands[k]);
     const std::size_t index = step.instructions[static_cast<std::size_t>(k)];
     functions[k] = program_.instructions[index].function;
     // A result is written where the block of the instruction lies.
     if (step.is_kept[k]) chain.results[k] = writable_[index];
   }
-  const OperandRows* const factor = step.sum == ChainSum::products ? &place_of(step.factor) : nullptr;
-  if (factor != nullptr) chain.factor = factor->values;
-  const bool is_mean = step.reduction && program_.instructions[*step.reduction].reduction == ReductionKind::mean;
-  // A mean is divided in double, before it becomes a float.
-  const double divisor = is_mean ? static_cast<double>(program_.width) : 1.0;
-  const ChainLoop loop = vector_kernels().find_chain(functions, length, step.sum);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const double sum = loop(chain, program_.width);
-    if (step.reduction) writable_[*step.reduction][row] = static_cast<float>(sum / divisor);
-    chain.first.values += places[0]->row_stride;
-    for (int k = 0; k < length; ++k) {
-      chain.operands[k].values += places[k + 1]->row_stride;
-      if (chain.results[k] != nullptr) chain.results[k] += program_.width;
-    }
-    if (factor != nullptr) chain.factor += factor->row_stride;
+  if (step.sum == ChainSum::products) chain.factor = place_of(step.factor);
+  if (step.reduction) {
+    chain.sums = writable_[*step.reduction];
+    // A mean is divided in double, before it becomes a float.
+    const bool is_mean = program_.instructions[*step.reduction].reduction == ReductionKind::mean;
+    chain.divisor = is_mean ? static_cast<double>(program_.width) : 1.0;
   }
+  for (int k = 0; k < ElementChain::kMaximumAhead; ++k, chain_number += chains_) {
+    if (chain_number < ahead_.size()) chain.ahead[k] = ahead_[chain_number];
+  }
+  vector_kernels().find_chain(functions, length, step.sum)(chain);
 }
 
 // Where the block of an instruction's result lies; null if it has none.
@@ -275,9 +278,11 @@ void CpuRowOperation::run(std::span<const float* const> inputs, std::span<float*
     place_inputs(inputs, first);
     // All at once, since a step of several instructions writes several results.
     for (std::size_t i = 0; i < writable_.size(); ++i) writable_[i] = place_result(i, outputs, first);
+    find_ahead(inputs, outputs, first + block_rows_);
+    std::size_t chain_number = 0;
     for (const RowStep& step : steps_) {
       if (step.is_chain()) {
-        run_chain(step, rows);
+        run_chain(step, rows, chain_number++);
       } else {
         run_instruction(step.instructions[0], rows, writable_[step.instructions[0]]);
       }

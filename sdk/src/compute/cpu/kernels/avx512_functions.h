@@ -234,11 +234,13 @@ template <int kCount, class Between>
   // This product is exact.
   const Vectors<kCount> high =
       each<kCount>([&](int i) { return _mm512_fnmadd_ps(n.of[i], repeated(kLogOf2High / 2), bounded.of[i]); });
-  const Vectors<kCount> half_r = high - n * (kLogOf2Low / 2);
+  const Vectors<kCount> low = n * (kLogOf2Low / 2);
+  // Half of r where x is large. The difference is also the choice.
+  const Vectors<kCount> t =
+      each<kCount>([&](int i) { return _mm512_mask_sub_ps(square.of[i], is_large.of[i], high.of[i], low.of[i]); });
   between(2);
 
-  const Vectors<kCount> t = choice(is_large, half_r, square);
-  const Vectors<kCount> first = choice(is_large, half_r, x);
+  const Vectors<kCount> first = choice(is_large, t, x);
   between(3);
   Vectors<kCount> p = t * choice(is_large, 32 * kExponential6, kTangent11);
   p = p + choice(is_large, 16 * kExponential5, kTangent9);

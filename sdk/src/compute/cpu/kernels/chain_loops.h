@@ -4,77 +4,11 @@
 // registers. Elements are worked on in groups of kLanes, in which the sum has the order of lanes.h.
 // docs/decisions/plans.md
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
-#include "compute/arithmetic/lanes.h"
-#include "compute/cpu/kernels/loop_hints.h"
+#include "compute/cpu/kernels/lane_sums.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
 namespace {
-
-// Vectors are named here, since compilers that make them of loops keep what lies between functions in memory.
-constexpr int kChainVectors = static_cast<int>(kLanes) / kHostVectorFloats;  // of a group
-typedef float ChainFloats __attribute__((vector_size(kHostVectorFloats * sizeof(float))));
-typedef float ChainHalf __attribute__((vector_size(kHostVectorFloats / 2 * sizeof(float))));
-typedef double ChainDoubles __attribute__((vector_size(kHostVectorFloats / 2 * sizeof(double))));
-
-// The lanes of a group, and their sums.
-struct ChainValues {
-  ChainFloats of[kChainVectors];
-};
-struct ChainLanes {
-  ChainDoubles low[kChainVectors];
-  ChainDoubles high[kChainVectors];
-};
-
-// Arrays may begin at any float, so vectors are copied and not dereferenced.
-[[gnu::always_inline]] inline void load_group(const float* from, ChainValues& to) {
-  for (int i = 0; i < kChainVectors; ++i)
-    __builtin_memcpy(&to.of[i], from + i * kHostVectorFloats, sizeof(ChainFloats));
-}
-
-[[gnu::always_inline]] inline void store_group(const ChainValues& from, float* to) {
-  for (int i = 0; i < kChainVectors; ++i)
-    __builtin_memcpy(to + i * kHostVectorFloats, &from.of[i], sizeof(ChainFloats));
-}
-
-[[gnu::always_inline]] inline ChainDoubles as_doubles(const ChainHalf& half) {
-  // g++ 12 makes four instructions of a conversion that is one.
-#if defined(__AVX512F__)
-  return _mm512_maskz_cvtps_pd(0xFF, half);  // the plain one has an uninitialised operand in g++ 12
-#elif defined(__AVX2__)
-  return _mm256_cvtps_pd(half);
-#else
-  return __builtin_convertvector(half, ChainDoubles);
-#endif
-}
-
-// Halves, because a vector holds half as many doubles as floats.
-[[gnu::always_inline]] inline void add_group(const ChainValues& values, ChainLanes& lanes) {
-  for (int i = 0; i < kChainVectors; ++i) {
-    ChainHalf halves[2];
-    __builtin_memcpy(halves, &values.of[i], sizeof(halves));
-    lanes.low[i] += as_doubles(halves[0]);
-    lanes.high[i] += as_doubles(halves[1]);
-  }
-}
-
-[[gnu::always_inline]] inline void load_lanes(const double* from, ChainLanes& to) {
-  for (int i = 0; i < kChainVectors; ++i) {
-    __builtin_memcpy(&to.low[i], from + i * kHostVectorFloats, sizeof(ChainDoubles));
-    __builtin_memcpy(&to.high[i], from + i * kHostVectorFloats + kHostVectorFloats / 2, sizeof(ChainDoubles));
-  }
-}
-
-[[gnu::always_inline]] inline void store_lanes(const ChainLanes& from, double* to) {
-  for (int i = 0; i < kChainVectors; ++i) {
-    __builtin_memcpy(to + i * kHostVectorFloats, &from.low[i], sizeof(ChainDoubles));
-    __builtin_memcpy(to + i * kHostVectorFloats + kHostVectorFloats / 2, &from.high[i], sizeof(ChainDoubles));
-  }
-}
 
 constexpr ElementFunction kChainFunctions[] = {ElementFunction::add, ElementFunction::subtract,
                                                ElementFunction::multiply};
@@ -87,10 +21,10 @@ constexpr int chain_digit(ElementFunction function) {
 
 // values = function(values, operand), which is also written to `wanted` unless that is null.
 template <ElementFunction kFunction>
-[[gnu::always_inline]] inline void chain_link(const float* operand, float* wanted, ChainValues& values) {
-  ChainValues other;
+[[gnu::always_inline]] inline void chain_link(const float* operand, float* wanted, GroupOfLanes& values) {
+  GroupOfLanes other;
   load_group(operand, other);
-  for (int i = 0; i < kChainVectors; ++i) {
+  for (int i = 0; i < kGroupVectors; ++i) {
     if constexpr (kFunction == ElementFunction::add) values.of[i] = values.of[i] + other.of[i];
     if constexpr (kFunction == ElementFunction::subtract) values.of[i] = values.of[i] - other.of[i];
     if constexpr (kFunction == ElementFunction::multiply) values.of[i] = values.of[i] * other.of[i];
@@ -100,10 +34,10 @@ template <ElementFunction kFunction>
 
 // What is added up.
 template <ChainSum kSum>
-[[gnu::always_inline]] inline void make_summands(const float* factor, ChainValues& values) {
-  ChainValues other;
+[[gnu::always_inline]] inline void make_summands(const float* factor, GroupOfLanes& values) {
+  GroupOfLanes other;
   if constexpr (kSum == ChainSum::products) load_group(factor, other);
-  for (int i = 0; i < kChainVectors; ++i) {
+  for (int i = 0; i < kGroupVectors; ++i) {
     if constexpr (kSum == ChainSum::squares) values.of[i] = values.of[i] * values.of[i];
     if constexpr (kSum == ChainSum::products) values.of[i] = values.of[i] * other.of[i];
     if constexpr (kSum == ChainSum::negatives) values.of[i] = -values.of[i];
@@ -120,7 +54,7 @@ struct ChainGroup {
 
 // Digit i of kFunctions, to the base of kChainFunctionCount, is function i. Leaves what is added up.
 template <int kLength, int kFunctions, ChainSum kSum>
-[[gnu::always_inline]] inline void chain_group(const ChainGroup& group, ChainValues& values) {
+[[gnu::always_inline]] inline void chain_group(const ChainGroup& group, GroupOfLanes& values) {
   load_group(group.first, values);
   chain_link<kChainFunctions[kFunctions % 3]>(group.operands[0], group.results[0], values);
   if constexpr (kLength > 1) {
@@ -180,39 +114,57 @@ void chain_tail(const ChainGroup& rest, int length, int functions, ChainSum sum,
   }
 }
 
+// A row of each array, and the sum of the last result.
 template <int kLength, int kFunctions, ChainSum kSum>
-double chain_loop(const ElementChain& chain, std::int64_t count) {
+[[gnu::always_inline]] inline double chain_row(const ElementChain& chain, std::int64_t row) {
   alignas(64) float repeated[ElementChain::kMaximumLength + 1][kLanes];
   std::int64_t steps[ElementChain::kMaximumLength + 1] = {};
   // One number for all elements becomes a group that the loop never leaves, so the loop has a single form.
-  const auto place_of = [&](const ElementLane& lane, int number) -> const float* {
-    steps[number] = lane.is_scalar ? 0 : 1;
-    if (!lane.is_scalar) return lane.values;
-    for (float& one : repeated[number]) one = *lane.values;
+  const auto place_of = [&](const OperandRows& operand, int number) -> const float* {
+    const float* const values = operand.values + row * operand.row_stride;
+    steps[number] = operand.is_scalar ? 0 : 1;
+    if (!operand.is_scalar) return values;
+    repeat(*values, repeated[number]);
     return repeated[number];
   };
+  const std::int64_t begin = row * chain.width;
   ChainGroup all = {};
   all.first = place_of(chain.first, 0);
-  all.factor = chain.factor;
+  if constexpr (kSum == ChainSum::products) all.factor = chain.factor.values + row * chain.factor.row_stride;
   for (int k = 0; k < kLength; ++k) {
     all.operands[k] = place_of(chain.operands[k], k + 1);
-    all.results[k] = chain.results[k];
+    all.results[k] = chain.results[k] == nullptr ? nullptr : chain.results[k] + begin;
   }
-  ChainLanes lanes = {};
+  // What is read anyway, if there is nothing to ask for.
+  const auto ahead_of = [&](int k) { return chain.ahead[k] == nullptr ? all.first : chain.ahead[k] + begin; };
+  const float* const ahead = ahead_of(0);
+  const float* const more_ahead = ahead_of(1);
+  LaneSums lanes;
+  clear(lanes);
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    ChainValues values;
+  for (; i + kLanes <= chain.width; i += kLanes) {
+    ask_second_cache(ahead + i);
+    ask_second_cache(more_ahead + i);
+    GroupOfLanes values;
     chain_group<kLength, kFunctions, kSum>(group_at<kLength>(all, steps, i), values);
     if constexpr (kSum != ChainSum::none) add_group(values, lanes);
   }
-  alignas(64) double sums[kLanes];
   // The tail is added to the lanes before they are combined, since lanes.h has one order for any length.
-  store_lanes(lanes, sums);
-  if (i < count) {
-    chain_tail(group_at<kLength>(all, steps, i), kLength, kFunctions, kSum, count - i, sums);
+  if (i < chain.width) {
+    alignas(64) double sums[kLanes];
+    store_lanes(lanes, sums);
+    chain_tail(group_at<kLength>(all, steps, i), kLength, kFunctions, kSum, chain.width - i, sums);
+    load_lanes(sums, lanes);
   }
-  combine_pairs<kLanes / 2>(sums, [](double sum, double value) { return sum + value; });
-  return sums[0];
+  return kSum == ChainSum::none ? 0 : sum_of_lanes(lanes);
+}
+
+template <int kLength, int kFunctions, ChainSum kSum>
+void chain_loop(const ElementChain& chain) {
+  for (std::int64_t row = 0; row < chain.rows; ++row) {
+    const double sum = chain_row<kLength, kFunctions, kSum>(chain, row);
+    if constexpr (kSum != ChainSum::none) chain.sums[row] = static_cast<float>(sum / chain.divisor);
+  }
 }
 
 // The loop of the functions with this number.
@@ -254,15 +206,20 @@ ChainLoop find_chain(const ElementFunction* functions, int length, ChainSum sum)
 
 // Columns in groups, whose sums are read and written once for all rows.
 template <bool kIsProduct>
-void add_rows_of(const float* a, const float* b, std::int64_t rows, std::int64_t columns, double* sums) {
+void add_rows_of(const float* a, const float* b, std::int64_t rows, std::int64_t columns, bool are_more_read,
+                 double* sums) {
+  const std::int64_t ahead = are_more_read ? rows * columns : 0;
   std::int64_t begin = 0;
   for (; begin + kLanes <= columns; begin += kLanes) {
-    ChainLanes lanes;
+    LaneSums lanes;
     load_lanes(sums + begin, lanes);
     for (std::int64_t row = 0; row < rows; ++row) {
-      ChainValues values;
-      load_group(a + row * columns + begin, values);
-      if constexpr (kIsProduct) make_summands<ChainSum::products>(b + row * columns + begin, values);
+      const std::int64_t at = row * columns + begin;
+      ask_second_cache(a + at + ahead);
+      if constexpr (kIsProduct) ask_second_cache(b + at + ahead);
+      GroupOfLanes values;
+      load_group(a + at, values);
+      if constexpr (kIsProduct) make_summands<ChainSum::products>(b + at, values);
       add_group(values, lanes);
     }
     store_lanes(lanes, sums + begin);
@@ -273,8 +230,10 @@ void add_rows_of(const float* a, const float* b, std::int64_t rows, std::int64_t
   }
 }
 
-void add_rows(const float* a, const float* b, std::int64_t rows, std::int64_t columns, double* sums) {
-  return b == nullptr ? add_rows_of<false>(a, b, rows, columns, sums) : add_rows_of<true>(a, b, rows, columns, sums);
+void add_rows(const float* a, const float* b, std::int64_t rows, std::int64_t columns, bool are_more_read,
+              double* sums) {
+  return b == nullptr ? add_rows_of<false>(a, b, rows, columns, are_more_read, sums)
+                      : add_rows_of<true>(a, b, rows, columns, are_more_read, sums);
 }
 
 }  // namespace

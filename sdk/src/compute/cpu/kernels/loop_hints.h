@@ -38,5 +38,12 @@ constexpr int kHostVectorFloats = 4;
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) + kAhead));
 }
 
+// Asks for a line that is used long after, and so need not be in the first-level cache.
+[[gnu::always_inline]] inline void ask_second_cache(const float* address) {
+  constexpr int kToRead = 0;
+  constexpr int kSecondLevel = 2;
+  __builtin_prefetch(address, kToRead, kSecondLevel);
+}
+
 }  // namespace
 }  // namespace holdfast::compute

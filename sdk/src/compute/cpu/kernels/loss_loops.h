@@ -4,6 +4,7 @@
 
 #include "compute/arithmetic/crossentropy.h"
 #include "compute/arithmetic/lanes.h"
+#include "compute/cpu/kernels/lane_sums.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -32,7 +33,7 @@ double categorical_loss(const float* scores, const float* targets, std::int64_t 
 }
 
 double sum(const float* values, std::int64_t count) {
-  return sum_of_row(count, [=](std::int64_t i) { return values[i]; });
+  return sum_of_numbers(values, count);
 }
 
 void scale(float* array, std::int64_t count, float factor) {

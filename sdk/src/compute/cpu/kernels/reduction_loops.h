@@ -4,6 +4,7 @@
 // apart, neighbouring rows are reduced side by side, each in the order of its numbers.
 
 #include "compute/arithmetic/lanes.h"
+#include "compute/cpu/kernels/lane_sums.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -41,9 +42,8 @@ void reduce(const RowReduction& reduction, const float* from, float* to) {
     const float* const block = from + outer * reduction.reduced * reduction.inner;
     float* const result = to + outer * reduction.inner;
     if (reduction.inner == 1) {
-      const auto value_of = [=](std::int64_t i) { return block[i]; };
-      *result = is_largest ? largest_of_row(reduction.reduced, value_of)
-                           : static_cast<float>(sum_of_row(reduction.reduced, value_of) / divisor);
+      *result = is_largest ? largest_of_row(reduction.reduced, [=](std::int64_t i) { return block[i]; })
+                           : static_cast<float>(sum_of_numbers(block, reduction.reduced) / divisor);
     } else if (is_largest) {
       reduce_columns(
           reduction, block, -__builtin_inff(), [](float a, float b) { return larger_or_nan(a, b); }, 1.0, result);
@@ -59,11 +59,9 @@ void reduce_products(const RowReduction& reduction, const float* a, const float*
   for (std::int64_t row = 0; row < reduction.outer; ++row) {
     const float* const x = a + row * reduction.reduced;
     const float* const y = b + row * reduction.reduced;
-    // Products are rounded to floats, as those of an array are.
-    const auto value_of = [=](std::int64_t i) { return x[i] * y[i]; };
     to[row] = reduction.kind == ReductionKind::maximum
-                  ? largest_of_row(reduction.reduced, value_of)
-                  : static_cast<float>(sum_of_row(reduction.reduced, value_of) / divisor);
+                  ? largest_of_row(reduction.reduced, [=](std::int64_t i) { return x[i] * y[i]; })
+                  : static_cast<float>(sum_of_products(x, y, reduction.reduced) / divisor);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "compute/arithmetic/lanes.h"
 #include "compute/arithmetic/softmax.h"
 #include "compute/cpu/kernels/avx512_functions.h"
+#include "compute/cpu/kernels/lane_sums.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
@@ -242,7 +243,7 @@ void softmax_backward(const float* output, const float* output_gradient, std::in
     const float* const dy = output_gradient + row * channels;
     float* const dx = input_gradient + row * channels;
     // Added in double, and rounded once.
-    const auto sum = static_cast<float>(sum_of_row(channels, [=](std::int64_t c) { return y[c] * dy[c]; }));
+    const auto sum = static_cast<float>(sum_of_products(y, dy, channels));
 #pragma omp simd
     for (std::int64_t c = 0; c < channels; ++c) dx[c] = y[c] * (dy[c] - sum);
   }

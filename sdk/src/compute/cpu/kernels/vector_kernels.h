@@ -77,23 +77,38 @@ struct ElementLane {
   bool is_scalar = false;
 };
 
+// Where the numbers of some rows lie: as many as a row has elements, or one for all of them. With a stride of 0 each
+// row has the same ones.
+struct OperandRows {
+  const float* values = nullptr;
+  std::int64_t row_stride = 0;
+  bool is_scalar = true;
+};
+
 // Functions of elements that follow one another: result 0 = f0(first, operand 0), result 1 = f1(result 0, operand 1),
-// and so on. All have equally many elements.
+// and so on. All are of [rows, width].
 struct ElementChain {
   static constexpr int kMaximumLength = 3;
+  static constexpr int kMaximumAhead = 2;
 
-  ElementLane first;
-  ElementLane operands[kMaximumLength];
-  float* results[kMaximumLength];  // null: not wanted
-  const float* factor;             // of ChainSum::products
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  OperandRows first{};
+  OperandRows operands[kMaximumLength]{};
+  float* results[kMaximumLength]{};  // null: not wanted
+  OperandRows factor{};              // of ChainSum::products
+  // The sum of each row, in the order of lanes.h, divided as a double; null for ChainSum::none.
+  float* sums = nullptr;
+  double divisor = 1;
+  // As many rows each that the second-level cache is asked for meanwhile, or null. They may end after their array.
+  const float* ahead[kMaximumAhead]{};
 };
 
 // What is added up of the last result.
 enum class ChainSum : std::uint8_t { none, values, squares, products, negatives };
 
-// The sum over the elements, in the order of lanes.h; any number for none. A result may be written over an array of
-// which no later function, and no factor, reads the same element.
-using ChainLoop = double (*)(const ElementChain& chain, std::int64_t count);
+// A result may be written over an array of which no later function, and no factor, reads the same element.
+using ChainLoop = void (*)(const ElementChain& chain);
 
 // Sums of squares, whose roots are the norms of LAMB.
 struct LambSums {
@@ -151,8 +166,10 @@ struct VectorKernels {
   void (*reduce)(const RowReduction& reduction, const float* from, float* to);
   // As reduce() of the array a[i] * b[i], whose rows are neighbours (inner is 1).
   void (*reduce_products)(const RowReduction& reduction, const float* a, const float* b, float* to);
-  // sums[c] += a[r, c] * b[r, c] for each row, in order; a[r, c] alone where b is null.
-  void (*add_rows)(const float* a, const float* b, std::int64_t rows, std::int64_t columns, double* sums);
+  // sums[c] += a[r, c] * b[r, c] for each row, in order; a[r, c] alone where b is null. Meanwhile the second-level
+  // cache is asked for as many rows that follow, if they are read next.
+  void (*add_rows)(const float* a, const float* b, std::int64_t rows, std::int64_t columns, bool are_more_read,
+                   double* sums);
 
   // The loop of so many functions, each add, subtract or multiply. Three of them have no sum.
   ChainLoop (*find_chain)(const ElementFunction* functions, int length, ChainSum sum);

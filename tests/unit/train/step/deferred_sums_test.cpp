@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -146,6 +147,29 @@ Outcome train_wide(Replica& replica) {
   const FitResult fit = trainer.fit(
       from_tensors(Tensor(Shape{19, 1030}, features), Tensor(Shape{19, 3}, targets)).batch(8), {.epochs = 2});
   return {trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+}
+
+// The first sample is so large that the gradient of the wide kernel overflows, and nothing else does: the kernel is
+// zeros, so the sample does not reach the outputs.
+TEST(DeferredSums, HaveAStepSkippedThatIsNotFiniteThereAlone) {
+  const auto train = [](Replica& replica) {
+    const Value x = input({1030});
+    const Value y = Dense{1100, {.kernel_initializer = Initializer::zeros()}}(x);
+    Trainer trainer(replica, Model(x, Dense{3}(y)), SGD(1e-3F), MeanSquaredError{});
+    Tensor features{Shape{16, 1030}}, targets{Shape{16, 3}};
+    for (float& number : features.values()) number = 0.01F;
+    for (float& number : targets.values()) number = 1e15F;
+    for (float& number : features.sample(0)) number = 1e30F;
+    const FitResult fit = trainer.fit(from_tensors(std::move(features), std::move(targets)).batch(8),
+                                      {.when_not_finite = WhenNotFinite::skip_step});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+  };
+  const Outcome expected = outcomes_of({.replicas = 2, .shards = 2}, train).front();
+  const Outcome actual = outcomes_of({.replicas = 1, .shards = 2}, train).front();
+
+  expect_equal(actual, expected);
+  EXPECT_EQ(actual.step, 2);
+  EXPECT_TRUE(std::isfinite(actual.results.at("loss")));
 }
 
 // Shards of 4 and 5 samples of 64 positions each: one of the two had few enough rows, and the other had not.

@@ -1,7 +1,7 @@
 #pragma once
 
 // Functions of elements and reductions that follow one another in rows, as one operation of the host. A few rows at a
-// time go through all instructions, so that what lies between them stays in the second-level cache. Each instruction
+// time go through all instructions, so that what lies between them stays in the caches of a core. Each instruction
 // has the bits that it has alone.
 
 #include <cstddef>

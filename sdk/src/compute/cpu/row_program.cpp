@@ -1,8 +1,9 @@
-// A block of rows has enough numbers to make up for the dispatch of an instruction, and few enough that its arrays lie
-// in the first-level cache together: each of its steps reads what the one before has written. From 2,048 to 16,384
-// numbers were tried, and 3,072 were fastest (Intel Xeon, 2026-11-30). While chains work on a block, they ask the
-// caches for what the next one reads and writes, since the machine finds the next row by itself only after it has
-// begun: with two threads layer normalization took 0.7 times as long for it. docs/decisions/plans.md
+// A block of rows has enough numbers to make up for the dispatch of an instruction, and so few that its arrays lie in
+// the first-level cache together, unless a row is long: each step reads what the one before has written. From 2,048 to
+// 16,384 numbers were tried, and 3,072 were fastest (Intel Xeon, 2026-11-30). Loops over a block also ask the caches
+// for the rows of the next one. By itself the machine finds a row once its first numbers are read. On two threads
+// layer normalization takes 0.7 times as long with it as without.
+// docs/decisions/plans.md
 
 #include "compute/row_program.h"
 
@@ -67,6 +68,7 @@ CpuRowOperation::CpuRowOperation(RowProgram program, std::int64_t rows)
       block_rows_(std::clamp<std::int64_t>(kBlockFloats / program_.width, 1, std::max<std::int64_t>(rows, 1))) {
   choose_places();
   writable_.resize(program_.instructions.size());
+  ahead_.reserve(program_.inputs.size() + program_.instructions.size());
   places_.resize(program_.inputs.size() + program_.instructions.size() + program_.constants.size());
   // Constants stay where they are. Inputs and results are placed anew for each block.
   for (std::size_t i = 0; i < program_.constants.size(); ++i) {
@@ -202,7 +204,12 @@ void CpuRowOperation::add_columns(std::size_t index, std::int64_t rows) {
   const float* b = nullptr;
   if (instruction.function == ElementFunction::square) b = a;
   if (instruction.function == ElementFunction::multiply) b = place_of(instruction.operands[1]).values;
-  kernels.add_rows(a, b, rows, program_.width, !ahead_.empty(), column_sums_.data() + sums_of_[index]);
+  // Results lie in scratch memory, whose next block is there already.
+  const auto is_input = [&](std::size_t operand) {
+    return instruction.operands[operand].kind == RowOperand::Kind::input;
+  };
+  const bool are_inputs = is_input(0) && (instruction.function != ElementFunction::multiply || is_input(1));
+  kernels.add_rows(a, b, rows, program_.width, are_inputs && !ahead_.empty(), column_sums_.data() + sums_of_[index]);
 }
 
 void CpuRowOperation::run_instruction(std::size_t index, std::int64_t rows, float* result) {
@@ -217,7 +224,7 @@ void CpuRowOperation::run_instruction(std::size_t index, std::int64_t rows, floa
   }
 }
 
-// What the next block reads and writes in memory, from its first row on.
+// The whole rows that the next block reads and writes in memory, from its first one on.
 void CpuRowOperation::find_ahead(std::span<const float* const> inputs, std::span<float* const> outputs,
                                  std::int64_t next) {
   ahead_.clear();

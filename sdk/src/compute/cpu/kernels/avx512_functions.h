@@ -235,7 +235,7 @@ template <int kCount, class Between>
   const Vectors<kCount> high =
       each<kCount>([&](int i) { return _mm512_fnmadd_ps(n.of[i], repeated(kLogOf2High / 2), bounded.of[i]); });
   const Vectors<kCount> low = n * (kLogOf2Low / 2);
-  // Half of r where x is large. The difference is also the choice.
+  // Half of r where x is large, and elsewhere the square: one instruction subtracts and chooses.
   const Vectors<kCount> t =
       each<kCount>([&](int i) { return _mm512_mask_sub_ps(square.of[i], is_large.of[i], high.of[i], low.of[i]); });
   between(2);

@@ -135,16 +135,18 @@ template <int kLength, int kFunctions, ChainSum kSum>
     all.operands[k] = place_of(chain.operands[k], k + 1);
     all.results[k] = chain.results[k] == nullptr ? nullptr : chain.results[k] + begin;
   }
-  // What is read anyway, if there is nothing to ask for.
-  const auto ahead_of = [&](int k) { return chain.ahead[k] == nullptr ? all.first : chain.ahead[k] + begin; };
-  const float* const ahead = ahead_of(0);
-  const float* const more_ahead = ahead_of(1);
+  // Where there is nothing to ask for, what is read anyway. (If that is one number, some lines of the stack.)
+  const auto ahead_of = [&](int k) {
+    return chain.ahead[k] == nullptr ? address_of(all.first, 0) : address_of(chain.ahead[k], begin);
+  };
+  const std::uintptr_t ahead = ahead_of(0);
+  const std::uintptr_t more_ahead = ahead_of(1);
   LaneSums lanes;
   clear(lanes);
   std::int64_t i = 0;
   for (; i + kLanes <= chain.width; i += kLanes) {
-    ask_second_cache(ahead + i);
-    ask_second_cache(more_ahead + i);
+    ask_second_cache(ahead + static_cast<std::uintptr_t>(i) * sizeof(float));
+    ask_second_cache(more_ahead + static_cast<std::uintptr_t>(i) * sizeof(float));
     GroupOfLanes values;
     chain_group<kLength, kFunctions, kSum>(group_at<kLength>(all, steps, i), values);
     if constexpr (kSum != ChainSum::none) add_group(values, lanes);
@@ -215,8 +217,8 @@ void add_rows_of(const float* a, const float* b, std::int64_t rows, std::int64_t
     load_lanes(sums + begin, lanes);
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t at = row * columns + begin;
-      ask_second_cache(a + at + ahead);
-      if constexpr (kIsProduct) ask_second_cache(b + at + ahead);
+      ask_second_cache(address_of(a, at + ahead));
+      if constexpr (kIsProduct) ask_second_cache(address_of(b, at + ahead));
       GroupOfLanes values;
       load_group(a + at, values);
       if constexpr (kIsProduct) make_summands<ChainSum::products>(b + at, values);

@@ -40,7 +40,7 @@ struct LaneSums {
 
 // One number in all lanes. In whole vectors: a load waits for all of the stores that it covers.
 [[gnu::always_inline]] inline void repeat(float number, float* to) {
-  // Zeros plus the number would be 0 where it is -0, and g++ 12 makes many instructions of one lane after the other.
+  // Zeros plus the number would be +0 for -0, and of one lane after the other g++ 12 makes many instructions.
 #if defined(__AVX512F__)
   const LaneFloats vector = _mm512_set1_ps(number);
 #elif defined(__AVX2__)
@@ -58,8 +58,8 @@ struct LaneSums {
 }
 
 #ifdef __SSE2__
-// g++ 12 makes several instructions of a conversion that is one. The plain one of AVX-512 has an uninitialised operand
-// there.
+// Named instructions: g++ 12 makes several of a conversion that is one. In its header, the plain one of AVX-512 has an
+// uninitialised operand.
 [[gnu::always_inline]] inline LaneDoubles as_doubles(const HalfOfFloats& half) {
 #if defined(__AVX512F__)
   return _mm512_maskz_cvtps_pd(0xFF, half);

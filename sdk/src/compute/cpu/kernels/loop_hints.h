@@ -38,11 +38,16 @@ constexpr int kHostVectorFloats = 4;
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) + kAhead));
 }
 
+// Where a number of an array lies, or would lie after its end.
+[[gnu::always_inline]] inline std::uintptr_t address_of(const float* array, std::int64_t number) {
+  return reinterpret_cast<std::uintptr_t>(array) + static_cast<std::uintptr_t>(number) * sizeof(float);
+}
+
 // Asks for a line that is used long after, and so need not be in the first-level cache.
-[[gnu::always_inline]] inline void ask_second_cache(const float* address) {
+[[gnu::always_inline]] inline void ask_second_cache(std::uintptr_t address) {
   constexpr int kToRead = 0;
   constexpr int kSecondLevel = 2;
-  __builtin_prefetch(address, kToRead, kSecondLevel);
+  __builtin_prefetch(reinterpret_cast<const void*>(address), kToRead, kSecondLevel);
 }
 
 }  // namespace

@@ -96,11 +96,11 @@ struct ElementChain {
   OperandRows first{};
   OperandRows operands[kMaximumLength]{};
   float* results[kMaximumLength]{};  // null: not wanted
-  OperandRows factor{};              // of ChainSum::products
+  OperandRows factor{};              // of ChainSum::products; not one number for a row
   // The sum of each row, in the order of lanes.h, divided as a double; null for ChainSum::none.
   float* sums = nullptr;
   double divisor = 1;
-  // As many rows each that the second-level cache is asked for meanwhile, or null. They may end after their array.
+  // Where rows lie that are used next, or null. The second-level cache is asked for as many as these are, meanwhile.
   const float* ahead[kMaximumAhead]{};
 };
 

@@ -115,10 +115,11 @@ void regroup_if_that_changes_anything(Draft& draft);
 
 // The end of the run.
 bool is_ending(const Draft& draft);
-// `clause` replaces the verdict's sentence in the decision's reason, where a failure at its end would be told twice.
-void end_run(Draft& draft, RunEnding verdict, const std::string& clause = "");
+// `clause` replaces the sentence of the ending in the decision's reason, where a failure at its end would be told
+// twice.
+void end_run(Draft& draft, RunEnding ending, const std::string& clause = "");
 void conclude_if_all_are_gone(Draft& draft);
-void finish_run(Draft& draft, const RunEnding& verdict);
+void finish_run(Draft& draft, const RunEnding& ending);
 std::string stopped();
 
 // Members.

@@ -130,9 +130,9 @@ bool is_ending(const Draft& draft) {
   return draft.state.phase == RunPhase::finishing || draft.state.phase == RunPhase::ending;
 }
 
-void end_run(Draft& draft, RunEnding verdict, const std::string& clause) {
-  because(draft, clause.empty() ? sentence_of(verdict) : clause);
-  draft.state.verdict = std::move(verdict);
+void end_run(Draft& draft, RunEnding ending, const std::string& clause) {
+  because(draft, clause.empty() ? sentence_of(ending) : clause);
+  draft.state.ending = std::move(ending);
   if (draft.state.phase == RunPhase::running) cancel_generation(draft);
   draft.state.phase = RunPhase::ending;
   draft.state.pending_starts.clear();
@@ -150,7 +150,7 @@ void end_run(Draft& draft, RunEnding verdict, const std::string& clause) {
 void conclude_if_all_are_gone(Draft& draft) {
   if (draft.state.phase == RunPhase::ending && !is_anyone_left(draft)) {
     because(draft, "all processes are gone");
-    return finish_run(draft, *draft.state.verdict);
+    return finish_run(draft, *draft.state.ending);
   }
   if (draft.state.phase == RunPhase::finishing && !is_anyone_left(draft)) {
     because(draft, "all processes are gone");
@@ -161,14 +161,14 @@ void conclude_if_all_are_gone(Draft& draft) {
 }
 
 // Failures without an exit status are recorded now, with what is known about them.
-void finish_run(Draft& draft, const RunEnding& verdict) {
-  draft.state.verdict = verdict;
+void finish_run(Draft& draft, const RunEnding& ending) {
+  draft.state.ending = ending;
   draft.state.phase = RunPhase::over;
   draft.state.give_up_at.reset();
   for (Member& member : draft.state.members) {
     if (member.failure) record_failure(draft, member);
   }
-  act(draft, {.kind = ActionKind::finish, .exit_code = verdict.exit_code, .text = sentence_of(verdict)});
+  act(draft, {.kind = ActionKind::finish, .exit_code = ending.exit_code, .text = sentence_of(ending)});
 }
 
 std::string stopped() {

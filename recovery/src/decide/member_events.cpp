@@ -25,8 +25,8 @@ void explain_failure(Draft& draft, const std::string& how) {
   draft.is_of_a_failure = true;
   Failure& failure = *subject(draft).failure;
   const bool is_the_last =
-      draft.state.verdict && draft.state.verdict->failure && draft.state.verdict->failure->member == subject(draft).id;
-  if (is_the_last) draft.state.verdict->failure->cause = how;
+      draft.state.ending && draft.state.ending->failure && draft.state.ending->failure->member == subject(draft).id;
+  if (is_the_last) draft.state.ending->failure->cause = how;
   failure.cause = how;
   failure.kind = CauseKind::exit_status;
   if (blames_the_start(draft)) {

@@ -89,7 +89,7 @@ void on_patience_lost(Draft& draft) {
   // The kernel may hold a killed process in a system call for minutes. Nobody can end it then, so the run waits no
   // longer.
   if (draft.state.phase == RunPhase::ending) {
-    const RunEnding& before = *draft.state.verdict;
+    const RunEnding& before = *draft.state.ending;
     const std::string reason = fmt::format("gave up: {} did not end within {} of SIGKILL", remaining,
                                            seconds(draft.state.policy.restart.kill_timeout));
     return finish_run(

@@ -12,7 +12,7 @@
 //               any able stage --> unreachable, when its host is lost --> ready or gone, when the host is back
 //
 //   the run:    idle --> gathering <--> running --> finishing --> over
-//                        any phase  --> ending  --> over         ending: all members are killed; the verdict is known
+//                        any phase  --> ending  --> over         ending: all members are killed; how it ends is known
 //
 // When a member fails, its generation ends for all, but only the failed process dies. The survivors check in (waiting).
 // They go on in the next generation: with spares, with new processes, or alone. See docs/decisions/recovery.md.
@@ -189,7 +189,7 @@ struct State {
   bool is_end_unexplained = false;  // a member left the newest generation unasked, and no member failed
   bool is_stop_requested = false;
   Moment stop_requested_at{};        // by the first request
-  std::optional<RunEnding> verdict;  // how the run ends as soon as all processes are gone
+  std::optional<RunEnding> ending;   // how the run ends as soon as all processes are gone
   std::optional<Moment> give_up_at;  // the deadline for processes to leave, or to be gone after SIGKILL
   std::optional<Moment> timer;       // as last set
 };

@@ -70,10 +70,10 @@ std::string sentence_of(const LastFailure& failure) {
   return failure.who.empty() ? failure.cause : fmt::format("{}: {}", failure.who, failure.cause);
 }
 
-std::string sentence_of(const RunEnding& verdict) {
-  if (!verdict.failure) return verdict.reason;
-  const std::string failure = sentence_of(*verdict.failure);
-  return verdict.reason.empty() ? failure : with_last_failure(verdict.reason, failure);
+std::string sentence_of(const RunEnding& ending) {
+  if (!ending.failure) return ending.reason;
+  const std::string failure = sentence_of(*ending.failure);
+  return ending.reason.empty() ? failure : with_last_failure(ending.reason, failure);
 }
 
 std::string with_last_failure(const std::string& reason, const std::string& failure) {

@@ -25,7 +25,7 @@ std::string describe_exit(const Event& event);
 // "replica 1: killed by signal 9 (SIGKILL)".
 std::string sentence_of(const LastFailure& failure);
 // Its reason, and the failure after it.
-std::string sentence_of(const RunEnding& verdict);
+std::string sentence_of(const RunEnding& ending);
 std::string with_last_failure(const std::string& reason, const std::string& failure);
 
 }  // namespace holdfast::recovery

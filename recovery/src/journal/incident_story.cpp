@@ -155,9 +155,9 @@ std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
   return lines;
 }
 
-std::vector<IncidentStory::Line> IncidentStory::end(const RunEnding& verdict) {
+std::vector<IncidentStory::Line> IncidentStory::end(const RunEnding& ending) {
   std::vector<Line> lines;
-  const Loss* last = loss_that_ends_the_run(verdict);
+  const Loss* last = loss_that_ends_the_run(ending);
   for (Incident& incident : incidents_) {
     // The run's last sentence tells this incident.
     const bool is_of_the_end =
@@ -165,15 +165,15 @@ std::vector<IncidentStory::Line> IncidentStory::end(const RunEnding& verdict) {
                                        [&](const Loss& loss) { return loss.cause == last->cause; });
     if (std::exchange(incident.is_told, true) || is_of_the_end) continue;
     // The warning comes at the end of a run, where it would read as the reason for it.
-    const std::string then = verdict.exit_code == kExitFinished ? "; the run has finished all the same" : "";
+    const std::string then = ending.exit_code == kExitFinished ? "; the run has finished all the same" : "";
     lines.push_back({LogLevel::warning, describe(incident) + then});
   }
   return lines;
 }
 
-std::string IncidentStory::last_sentence(const RunEnding& verdict) const {
-  const Loss* last = loss_that_ends_the_run(verdict);
-  if (last == nullptr) return sentence_of(verdict);
+std::string IncidentStory::last_sentence(const RunEnding& ending) const {
+  const Loss* last = loss_that_ends_the_run(ending);
+  if (last == nullptr) return sentence_of(ending);
   // How often the cause struck: starts that failed with it count by rank, and generations that ended with it.
   std::map<int, std::size_t> of_rank;
   std::size_t count = 0;
@@ -195,25 +195,25 @@ std::string IncidentStory::last_sentence(const RunEnding& verdict) const {
   const bool is_told = last->kind == EventKind::failure_reported;
   const std::string who = describe_ranks(ranks);
   // The number of starts that failed is told below.
-  const std::string why = verdict.is_of_starts ? "" : verdict.reason;
+  const std::string why = ending.is_of_starts ? "" : ending.reason;
   std::string remark;
   if (is_told) remark = (last->is_thrown ? "thrown by the training function in " : "in ") + who;
   // The reason to give up contains the count.
   if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
   if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
-  remark += verdict.advice;
+  remark += ending.advice;
   const std::string text =
       is_told ? last->cause : fmt::format("{} {}", who, what_happened(*last, ranks.size() > 1, step));
   return fmt::format("training ended: {}{}", text, remark.empty() ? "" : fmt::format(" ({})", remark));
 }
 
 // Null if no failure ends the run, or one that is not of a process.
-const IncidentStory::Loss* IncidentStory::loss_that_ends_the_run(const RunEnding& verdict) const {
-  const bool is_orderly = verdict.exit_code == kExitFinished || verdict.exit_code == kExitStopped;
-  if (is_orderly || !verdict.failure) return nullptr;
+const IncidentStory::Loss* IncidentStory::loss_that_ends_the_run(const RunEnding& ending) const {
+  const bool is_orderly = ending.exit_code == kExitFinished || ending.exit_code == kExitStopped;
+  if (is_orderly || !ending.failure) return nullptr;
   for (const Incident& incident : incidents_) {
     for (const Loss& loss : incident.losses) {
-      if (loss.member == verdict.failure->member && !loss.cause.empty()) return &loss;
+      if (loss.member == ending.failure->member && !loss.cause.empty()) return &loss;
     }
   }
   return nullptr;

@@ -38,9 +38,9 @@ class IncidentStory {
   // The lines of incidents that are complete, or have waited for kPatience.
   std::vector<Line> look(Moment now);
   // The lines of incidents that are not told yet when the run ends, without the one that its last sentence tells.
-  std::vector<Line> end(const RunEnding& verdict);
+  std::vector<Line> end(const RunEnding& ending);
   // The run's last sentence for the user. It begins with the cause, since that is what the user can change.
-  std::string last_sentence(const RunEnding& verdict) const;
+  std::string last_sentence(const RunEnding& ending) const;
 
  private:
   struct Loss {
@@ -74,7 +74,7 @@ class IncidentStory {
   void note_generation(const Decision& decision, Moment now);
   void note_progress(const Event& event, Moment now);
   Loss* find_loss(int member);
-  const Loss* loss_that_ends_the_run(const RunEnding& verdict) const;
+  const Loss* loss_that_ends_the_run(const RunEnding& ending) const;
   static std::string what_happened(const Loss& loss, bool are_several, std::int64_t step);
   std::string describe(const Incident& incident) const;
   std::string describe_outcome(const Incident& incident) const;

@@ -272,8 +272,8 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   if (const auto level = told_level(event, decision, has_parted_hosts)) log(*level, decision.reason);
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::finish) continue;
-    write_to_log(story_.end(*decision.state.verdict));
-    outcome_.sentence = story_.last_sentence(*decision.state.verdict);
+    write_to_log(story_.end(*decision.state.ending));
+    outcome_.sentence = story_.last_sentence(*decision.state.ending);
   }
 }
 

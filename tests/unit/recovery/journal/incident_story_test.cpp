@@ -51,8 +51,8 @@ class Told {
     add(story_.take(event, rank, decision, now));
     for (const Action& action : decision.actions) {
       if (action.kind != ActionKind::finish) continue;
-      add(story_.end(*state_.verdict));
-      sentence = story_.last_sentence(*state_.verdict);
+      add(story_.end(*state_.ending));
+      sentence = story_.last_sentence(*state_.ending);
     }
   }
   void looked_at(Moment::duration at) { add(story_.look(Moment{} + at)); }
@@ -353,7 +353,7 @@ TEST(IncidentStory, UsesOnlyWordsThatUsersKnow) {
       state = decision.state;
       for (const Action& action : decision.actions) {
         if (action.kind != ActionKind::finish) continue;
-        const auto last = story.end(*state.verdict);
+        const auto last = story.end(*state.ending);
         told.insert(told.end(), last.begin(), last.end());
       }
       for (const IncidentStory::Line& line : told) {

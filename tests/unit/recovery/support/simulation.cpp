@@ -390,7 +390,7 @@ class Simulation {
   // --- the end
 
   void check_end() {
-    demand(finish_.has_value(), "the run is over without a verdict");
+    demand(finish_.has_value(), "the run is over without an ending");
     run_.computed_steps_again = world_.steps_computed_again() > 0;
     run_.cuts = world_.cuts();
     run_.agent_deaths = world_.agent_deaths();
@@ -403,7 +403,7 @@ class Simulation {
              "process " + std::to_string(member) + " is left, and the last sentence does not say so");
     }
     run_.ending = ending();
-    check_verdict();
+    check_ending();
     check_stop();
   }
 
@@ -434,7 +434,7 @@ class Simulation {
   }
 
   // A run finishes if it is not stopped, not poisoned and within its budget.
-  void check_verdict() const {
+  void check_ending() const {
     switch (run_.ending) {
       case Ending::finished:
         demand(world_.committed() == world_.steps(), "finished before the last step");

@@ -12,6 +12,7 @@
 #include <csignal>
 
 #include "holdfast/base/shared_memory.h"
+#include "support/sanitizer.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -111,6 +112,8 @@ TEST_P(SignalOfStop, DoesNotEndAProcessThatLeavesStopsToTheWatchdog) {
 
 // Python's multiprocessing ends its children so, and then waits for them.
 TEST_P(SignalOfStop, EndsAChildThatTheProcessForks) {
+  // The thread sanitizer calls no handler in a child of a process that has threads, such as those of other tests.
+  if (runs_under_a_sanitizer()) GTEST_SKIP() << "a sanitizer has handlers of its own";
   leave_stops_to_the_watchdog();
   const pid_t child = ::fork();
   if (child == 0) {

@@ -16,6 +16,7 @@
 #include <barrier>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -68,6 +69,14 @@ Floats normal_floats(std::uint64_t number) {
   Floats floats(kFloats);
   for (std::int64_t i = 0; i < kFloats; ++i) floats.data()[i] = random.normal();
   return floats;
+}
+
+Floats masked_half(const Floats& scores) {
+  Floats masked = scores;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::fill_n(masked.data() + row * kColumns, kColumns / 2, -std::numeric_limits<float>::infinity());
+  }
+  return masked;
 }
 
 struct Arrays {
@@ -175,10 +184,18 @@ const Case kCases[] = {
     {"Tanh", 2, [](const VectorKernels& k, Arrays& of) { k.tanh.forward(of.a.data(), of.c.data(), kFloats); }},
     {"Sigmoid", 2, [](const VectorKernels& k, Arrays& of) { k.sigmoid.forward(of.a.data(), of.c.data(), kFloats); }},
     {"Gelu", 2, [](const VectorKernels& k, Arrays& of) { k.gelu.forward(of.a.data(), of.c.data(), kFloats); }},
+    {"GeluBackward", 3,
+     [](const VectorKernels& k, Arrays& of) { k.gelu.backward(of.a.data(), of.b.data(), of.c.data(), kFloats); }},
     {"Softmax", 2, [](const VectorKernels& k, Arrays& of) { k.softmax(of.a.data(), kRows, kColumns, of.c.data()); }},
     // Rows as those of a classifier of ten classes.
     {"SoftmaxOfTen", 2,
      [](const VectorKernels& k, Arrays& of) { k.softmax(of.a.data(), kFloats / 10, 10, of.c.data()); }},
+    // As attention masks scores: half of each row is minus infinite.
+    {"SoftmaxOfMasked", 2,
+     [](const VectorKernels& k, Arrays& of) {
+       static thread_local const Floats masked = masked_half(of.a);
+       k.softmax(masked.data(), kRows, kColumns, of.c.data());
+     }},
     {"BinaryLossOfLogits", 3,
      [](const VectorKernels& k, Arrays& of) {
        benchmark::DoNotOptimize(k.binary_loss_of_logits(of.a.data(), of.b.data(), kFloats, 1, of.c.data()));

@@ -71,23 +71,29 @@ HOLDFAST_HOST_DEVICE inline float exponential(float x) {
   return scaled_by_power_of_two(parts.e_to_r, exponent);
 }
 
-// The three that follow give the bits of exponential() with a third fewer instructions. They need to know where x is,
-// for then n can be added to the exponent of e^r as an integer. Constants of the rounding shift leave the word in that.
+// Those that follow give the bits of exponential() with a third fewer instructions. They need to know where x is, for
+// then n can be added to the exponent of e^r as an integer. Constants of the rounding shift leave the word in that.
 
-// For x whose e^x 2^-kScale is a normal float, and n thus from kScale - 125 to kScale + 127. A NaN gives any number.
+// e^x 2^-kScale, a normal float, and n thus from kScale - 125 to kScale + 127. A NaN gives any number.
 template <int kScale>
-HOLDFAST_HOST_DEVICE inline float exponential_near(float x) {
+HOLDFAST_HOST_DEVICE inline float scaled_exponential(float x) {
   const ExponentialParts parts = exponential_parts(x);
   const std::uint32_t exponent = (bits_of(parts.shifted_n) << 23) - (static_cast<std::uint32_t>(kScale) << 23);
-  const float scaled = float_of_bits(bits_of(parts.e_to_r) + exponent);
-  // The product is exact, or rounded once where it is subnormal or too large.
-  if constexpr (kScale == 0) return scaled;
-  return scaled * power_of_two(kScale);
+  return float_of_bits(bits_of(parts.e_to_r) + exponent);
 }
 
-// For x that is not above 0.
+// For such x, too. The product is exact, or rounded once where it is subnormal or too large.
+template <int kScale>
+HOLDFAST_HOST_DEVICE inline float exponential_near(float x) {
+  if constexpr (kScale == 0) return scaled_exponential<kScale>(x);
+  return scaled_exponential<kScale>(x) * power_of_two(kScale);
+}
+
+// For x that is not above 0. From -104 down the result is 0, as a product with 0: many processors take a hundred cycles
+// and more for a product that is subnormal or rounds to 0. Masked scores are such numbers.
 HOLDFAST_HOST_DEVICE inline float exponential_of_negative(float x) {
-  const float result = exponential_near<-64>(at_least_negative(x, -104.0F));
+  const float scale = x > -104.0F ? power_of_two(-64) : 0.0F;
+  const float result = scaled_exponential<-64>(at_least_negative(x, -104.0F)) * scale;
   return x == x ? result : x;
 }
 

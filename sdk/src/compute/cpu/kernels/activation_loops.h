@@ -5,20 +5,21 @@
 
 #include "compute/arithmetic/activations.h"
 #include "compute/cpu/kernels/avx512_functions.h"
+#include "compute/cpu/kernels/avx512_gelu.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
 namespace holdfast::compute {
 namespace {
 
 #ifdef __AVX512F__
-// Formulas that avx512_functions.h has for vectors.
+// Formulas that AVX-512 has in named vectors.
 template <class Formula>
-concept HasVectorValue = requires {
-  vector_value(Formula{}, Vectors<1>{});
+concept HasVectorValue = requires(float* floats) {
+  values_in_vectors(Formula{}, floats, floats, 0);
 };
 template <class Formula>
-concept HasVectorDerivative = requires {
-  vector_derivative(Formula{}, Vectors<1>{});
+concept HasVectorDerivative = requires(float* floats) {
+  derivatives_in_vectors(Formula{}, floats, floats, 0);
 };
 #else
 template <class Formula>

@@ -8,8 +8,7 @@
 //   a product that is exact may be contracted
 //
 // Eight vectors side by side hide the latency of polynomials, each step of which waits for the one before: a scheduler
-// of about a hundred instructions holds two elements of such chains. On an Intel Xeon of 2026-11-27, GELU in the cache
-// took 0.65 ns an element with eight vectors and 0.70 ns with four.
+// of about a hundred instructions holds two elements of such chains.
 // docs/decisions/processor-loops.md
 
 #ifdef __AVX512F__
@@ -139,13 +138,17 @@ struct Masks {
   __mmask16 of[kCount];
 };
 
+template <int kComparison, int kCount>
+[[gnu::always_inline]] inline Masks<kCount> where(const Vectors<kCount>& a, float bound) {
+  Masks<kCount> masks;
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) masks.of[i] = _mm512_cmp_ps_mask(a.of[i], repeated(bound), kComparison);
+  return masks;
+}
 // Where a is at least a bound. Not where it is a NaN.
 template <int kCount>
 [[gnu::always_inline]] inline Masks<kCount> where_at_least(const Vectors<kCount>& a, float bound) {
-  Masks<kCount> masks;
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) masks.of[i] = _mm512_cmp_ps_mask(a.of[i], repeated(bound), _CMP_GE_OQ);
-  return masks;
+  return where<_CMP_GE_OQ>(a, bound);
 }
 
 // `there` in the lanes of the masks, and `elsewhere` in the others.
@@ -159,7 +162,13 @@ template <int kCount>
   return each<kCount>([&](int i) { return _mm512_mask_mov_ps(repeated(elsewhere), masks.of[i], repeated(there)); });
 }
 
-// Numbers times 2^n, also where the result is subnormal.
+// Numbers times 2^n, also where the result is subnormal, in the lanes of the masks, and 0 in the others.
+template <int kCount>
+[[gnu::always_inline]] inline Vectors<kCount> times_power_of_two(const Masks<kCount>& masks,
+                                                                 const Vectors<kCount>& numbers,
+                                                                 const Vectors<kCount>& n) {
+  return each<kCount>([&](int i) { return _mm512_maskz_scalef_ps(masks.of[i], numbers.of[i], n.of[i]); });
+}
 template <int kCount>
 [[gnu::always_inline]] inline Vectors<kCount> times_power_of_two(const Vectors<kCount>& numbers,
                                                                  const Vectors<kCount>& n) {
@@ -186,10 +195,17 @@ template <int kCount, class Between>
   return (p * (r * r) + r) + 1.0F;
 }
 
-// e^x for x from -104 to 89, or a NaN.
+// A number is n log(2) + r, with n whole and |r| at most log(2) / 2.
+template <int kCount>
+struct ReducedArgument {
+  Vectors<kCount> n;
+  Vectors<kCount> r;
+};
+
+// For numbers from -104 to 89.
 template <int kCount, class Between = NothingBetween>
-[[gnu::always_inline]] inline Vectors<kCount> exponential_of_bounded(const Vectors<kCount>& x,
-                                                                     const Between& between = {}) {
+[[gnu::always_inline]] inline ReducedArgument<kCount> reduced_argument(const Vectors<kCount>& x,
+                                                                       const Between& between = {}) {
   between(0);
   const Vectors<kCount> n = (x * kLog2OfE + kRoundingShift) - kRoundingShift;
   between(1);
@@ -197,14 +213,25 @@ template <int kCount, class Between = NothingBetween>
   const Vectors<kCount> high =
       each<kCount>([&](int i) { return _mm512_fnmadd_ps(n.of[i], repeated(kLogOf2High), x.of[i]); });
   between(2);
-  return times_power_of_two(exponential_series(high - n * kLogOf2Low, between), n);
+  return {n, high - n * kLogOf2Low};
 }
 
-// For x that is not above 0.
+// e^x for x from -104 to 89, or a NaN.
+template <int kCount, class Between = NothingBetween>
+[[gnu::always_inline]] inline Vectors<kCount> exponential_of_bounded(const Vectors<kCount>& x,
+                                                                     const Between& between = {}) {
+  const ReducedArgument<kCount> of = reduced_argument(x, between);
+  return times_power_of_two(exponential_series(of.r, between), of.n);
+}
+
+// For x that is not above 0. Where n is below -150 it is 0, and no product: the processor takes a hundred cycles and
+// more for one that is subnormal or rounds to 0. Masked scores are such numbers.
 template <int kCount, class Between = NothingBetween>
 [[gnu::always_inline]] inline Vectors<kCount> exponential_of_negative(const Vectors<kCount>& x,
                                                                       const Between& between = {}) {
-  return exponential_of_bounded(at_least(x, -104.0F), between);
+  const ReducedArgument<kCount> of = reduced_argument(x, between);
+  const Vectors<kCount> e_to_r = exponential_series(of.r, between);
+  return times_power_of_two(where<_CMP_NLT_UQ>(of.n, -150.0F), e_to_r, of.n);
 }
 
 // Functions that end with a division have two parts, so that a loop can divide for some vectors while it computes the
@@ -292,35 +319,6 @@ template <EndsWithDivision Formula, int kCount>
   return each<kCount>([&](int i) { return late_part(formula, undivided, i, x.of[i]); });
 }
 
-// erf(x), and any number for a NaN. Both of its polynomials are one, with coefficients that each lane chooses.
-template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> error_of(const Vectors<kCount>& x) {
-  Vectors<kCount> t = bounded_magnitude(x, kErrorIsOneFrom);
-  Vectors<kCount> p = (t * kErrorFar8 + kErrorFar7) * t + kErrorFar6;
-  const Masks<kCount> is_far = where_at_least(t, kErrorFarFrom);
-  t = choice(is_far, t, x * x);
-  p = choice(is_far, p, each<kCount>([](int) { return repeated(kErrorNear5); }));
-  p = p * t + choice(is_far, kErrorFar5, kErrorNear4);
-  p = p * t + choice(is_far, kErrorFar4, kErrorNear3);
-  p = p * t + choice(is_far, kErrorFar3, kErrorNear2);
-  p = p * t + choice(is_far, kErrorFar2, kErrorNear1);
-  p = p * t + choice(is_far, kErrorFar1, kErrorNear0);
-  const Vectors<kCount> far = 1.0F - exponential_of_bounded(p * t + kErrorFar0);
-  const Vectors<kCount> near = x + x * p;
-  return with_signs_of(choice(is_far, far, near), x);
-}
-
-template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> vector_value(Gelu, const Vectors<kCount>& x) {
-  return x * 0.5F * (error_of(x * Gelu::kRootOfHalf) + 1.0F);
-}
-
-template <int kCount>
-[[gnu::always_inline]] inline Vectors<kCount> vector_derivative(Gelu, const Vectors<kCount>& x) {
-  const Vectors<kCount> distribution = (error_of(x * Gelu::kRootOfHalf) + 1.0F) * 0.5F;
-  return distribution + x * Gelu::kDensityAtZero * exponential_of_negative(-x * x * 0.5F);
-}
-
 // The lanes of the last vector of so many numbers.
 [[gnu::always_inline]] inline __mmask16 first_lanes(std::int64_t count) {
   return count >= kVector ? kAllLanes : static_cast<__mmask16>((1U << count) - 1);
@@ -336,22 +334,15 @@ template <int kCount>
   for (int i = 0; i < kCount; ++i) _mm512_mask_storeu_ps(to + i * kVector, mask, vectors.of[i]);
 }
 
-template <int kCount>
-[[gnu::always_inline]] inline void ask_ahead_of_all(const float* vectors) {
-  for (int i = 0; i < kCount; ++i) ask_ahead(vectors + i * kVector);
-}
-
 // Calls step(begin, vectors, mask) for all elements from `begin` on: kCount whole vectors at a time, then fewer. The
 // mask has the lanes of the last one.
 template <int kCount, class Step>
 [[gnu::always_inline]] inline void for_vectors(const float* input, std::int64_t begin, std::int64_t count,
-                                               const float* output, const Step& step) {
+                                               const Step& step) {
   for (; begin + kCount * kVector <= count; begin += kCount * kVector) {
-    ask_ahead_of_all<kCount>(input + begin);
-    ask_ahead_of_all<kCount>(output + begin);
     step(begin, load<kCount>(kAllLanes, input + begin), kAllLanes);
   }
-  if (begin + kFewSideBySide * kVector <= count) {
+  if (kCount > kFewSideBySide && begin + kFewSideBySide * kVector <= count) {
     step(begin, load<kFewSideBySide>(kAllLanes, input + begin), kAllLanes);
     begin += kFewSideBySide * kVector;
   }
@@ -389,33 +380,12 @@ template <EndsWithDivision Formula>
   return begin;
 }
 
-template <class Formula>
+template <EndsWithDivision Formula>
 void values_in_vectors(Formula formula, const float* input, float* output, std::int64_t count) {
-  std::int64_t begin = 0;
-  if constexpr (EndsWithDivision<Formula>) begin = values_of_groups(formula, input, output, count);
-  for_vectors<kSideBySideOf<Formula>>(input, begin, count, output,
+  const std::int64_t begin = values_of_groups(formula, input, output, count);
+  for_vectors<kSideBySideOf<Formula>>(input, begin, count,
                                       [=](std::int64_t at, const auto& x, __mmask16 mask)
                                           HOLDFAST_INLINED { store(vector_value(formula, x), mask, output + at); });
-}
-
-template <class Formula>
-void derivatives_in_vectors(Formula formula, const float* input, float* result, std::int64_t count) {
-  for_vectors<kSideBySideOf<Formula>>(input, 0, count, result,
-                                      [=](std::int64_t begin, const auto& x, __mmask16 mask) HOLDFAST_INLINED {
-                                        store(vector_derivative(formula, x), mask, result + begin);
-                                      });
-}
-
-// Times the gradient of the output.
-template <class Formula>
-void derivatives_in_vectors(Formula formula, const float* input, const float* output_gradient, float* result,
-                            std::int64_t count) {
-  for_vectors<kSideBySideOf<Formula>>(
-      input, 0, count, result,
-      [=]<int kCount>(std::int64_t begin, const Vectors<kCount>& x, __mmask16 mask) HOLDFAST_INLINED {
-        ask_ahead_of_all<kCount>(output_gradient + begin);
-        store(load<kCount>(mask, output_gradient + begin) * vector_derivative(formula, x), mask, result + begin);
-      });
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ constexpr int kHostVectorFloats = 4;
   asm volatile("");
 }
 
+// Asks for the line of the cache of an address, which may lie after the end of an array.
+[[gnu::always_inline]] inline void ask(const float* address) {
+  __builtin_prefetch(address);
+}
+
 // Asks for the line of the cache that comes a while after an address, and may lie after the end of an array.
 //
 // Processors find such lines themselves where a loop does little else. Loops with many instructions for each number

@@ -177,12 +177,24 @@ void train_normalization(const VectorKernels&, Arrays& of) {
     rows.training.backward(part, bases, [](const std::string&) {});
 }
 
+// A function that takes one operand.
+template <ElementFunction kFunction>
+void run_function(const VectorKernels& kernels, Arrays& of) {
+  const ElementLane operands[] = {{of.a.data()}, {}, {}};
+  kernels.run_instruction(kFunction, operands, kFloats, of.c.data());
+}
+
 constexpr std::size_t kTile = std::size_t{256} << 10;
 
 const Case kCases[] = {
     {"Relu", 2, [](const VectorKernels& k, Arrays& of) { k.relu.forward(of.a.data(), of.c.data(), kFloats); }},
     {"Tanh", 2, [](const VectorKernels& k, Arrays& of) { k.tanh.forward(of.a.data(), of.c.data(), kFloats); }},
     {"Sigmoid", 2, [](const VectorKernels& k, Arrays& of) { k.sigmoid.forward(of.a.data(), of.c.data(), kFloats); }},
+    {"Silu", 2, run_function<ElementFunction::silu>},
+    {"SiluSlope", 2, run_function<ElementFunction::silu_slope>},
+    {"GeluTanh", 2, run_function<ElementFunction::gelu_tanh>},
+    {"GeluTanhSlope", 2, run_function<ElementFunction::gelu_tanh_slope>},
+    {"Exponential", 2, run_function<ElementFunction::exponential>},
     {"Gelu", 2, [](const VectorKernels& k, Arrays& of) { k.gelu.forward(of.a.data(), of.c.data(), kFloats); }},
     {"GeluBackward", 3,
      [](const VectorKernels& k, Arrays& of) { k.gelu.backward(of.a.data(), of.b.data(), of.c.data(), kFloats); }},

@@ -107,13 +107,24 @@ TEST_F(InstructionSets, GiveTheSameActivations) {
   }
 }
 
+// A function that loops compute in other forms than its formula.
+struct FunctionAndFormula {
+  ElementFunction function;
+  float (*formula)(float, float, float);
+};
+template <ElementFunction kFunction>
+constexpr FunctionAndFormula kWithFormula = {kFunction, element<kFunction>};
+
+constexpr FunctionAndFormula kFormulas[] = {
+    kWithFormula<ElementFunction::tanh>,      kWithFormula<ElementFunction::sigmoid>,
+    kWithFormula<ElementFunction::silu>,      kWithFormula<ElementFunction::silu_slope>,
+    kWithFormula<ElementFunction::gelu>,      kWithFormula<ElementFunction::gelu_slope>,
+    kWithFormula<ElementFunction::gelu_tanh>, kWithFormula<ElementFunction::gelu_tanh_slope>,
+};
+
 // Loops that compute a part of a formula ahead, for a block of elements, give what the formula gives for each element.
 TEST_F(InstructionSets, GiveTheBitsOfTheFormulasOfFunctions) {
-  using enum ElementFunction;
-  using Formula = float (*)(float, float, float);
-  const std::pair<ElementFunction, Formula> formulas[] = {
-      {tanh, element<tanh>}, {sigmoid, element<sigmoid>}, {gelu, element<gelu>}, {gelu_slope, element<gelu_slope>}};
-  for (const auto& [function, formula] : formulas) {
+  for (const auto& [function, formula] : kFormulas) {
     for (const std::int64_t length : lengths()) {
       const Floats input = mixed_numbers(length, 1);
       Floats expected(input.size()), result(input.size());
@@ -132,10 +143,6 @@ TEST_F(InstructionSets, GiveTheBitsOfTheFormulasOfFunctions) {
 // AVX-512 has forms of its own for these functions. Floats of all signs and sizes are compared, hundreds of each
 // exponent, and those around the bounds at which formulas change.
 TEST_F(InstructionSets, GiveTheBitsOfTheFormulasForFloatsOfAllSizes) {
-  using enum ElementFunction;
-  using Formula = float (*)(float, float, float);
-  const std::pair<ElementFunction, Formula> formulas[] = {
-      {tanh, element<tanh>}, {sigmoid, element<sigmoid>}, {gelu, element<gelu>}, {gelu_slope, element<gelu_slope>}};
   constexpr std::uint32_t kStep = 16001;  // odd, so that low bits differ
   Floats input;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += kStep) {
@@ -150,7 +157,7 @@ TEST_F(InstructionSets, GiveTheBitsOfTheFormulasForFloatsOfAllSizes) {
   }
   const auto count = std::ssize(input);
   Floats expected(input.size()), result(input.size());
-  for (const auto& [function, formula] : formulas) {
+  for (const auto& [function, formula] : kFormulas) {
     std::ranges::transform(input, expected.begin(), [one = formula](float x) { return one(x, 0, 0); });
     const auto bits = bits_of_all(expected);
     const ElementLane operands[] = {{.values = input.data()}, {}, {}};

@@ -1,7 +1,7 @@
 #pragma once
 
 // Activation functions of one element and their derivatives, for host and device. The argument of `derivative` is the
-// output or the input, as is_differentiated_by_output() says.
+// output, or the input of functions that rise and fall (is_differentiated_by_output()).
 //
 // Formulas that are long chains of operations have two parts: value(x) is late_value(x, early(x)). A loop for each part
 // is faster than one for both, because a processor looks ahead over a limited number of instructions.
@@ -41,6 +41,29 @@ struct Gelu {
   }
   HOLDFAST_HOST_DEVICE static float value(float x) { return late_value(x, early(x)); }
   HOLDFAST_HOST_DEVICE static float derivative(float input) { return late_derivative(input, early(input)); }
+};
+
+// The approximation of GELU by tanh: sqrt(2 / pi) and 0.044715 are those of Hendrycks and Gimpel, 2016.
+struct GeluTanh {
+  static constexpr float kRoot = 0.79788456080286536F;
+  static constexpr float kCubic = 0.044715F;
+
+  HOLDFAST_HOST_DEVICE static float argument(float x) { return kRoot * (x + kCubic * x * x * x); }
+  HOLDFAST_HOST_DEVICE static float value(float x) { return x / 2 * (1 + hyperbolic_tangent(argument(x))); }
+  // By the chain rule, with t' = (1 - t^2) times the derivative of its argument.
+  HOLDFAST_HOST_DEVICE static float derivative(float input) {
+    const float t = hyperbolic_tangent(argument(input));
+    return 0.5F * (1 + t) + 0.5F * input * (1 - t * t) * kRoot * (1 + 3 * kCubic * input * input);
+  }
+};
+
+struct Silu {
+  HOLDFAST_HOST_DEVICE static float value(float x) { return x * Sigmoid::value(x); }
+  // With s = sigmoid(x): the derivative of x s is s + x s (1 - s).
+  HOLDFAST_HOST_DEVICE static float derivative(float input) {
+    const float s = Sigmoid::value(input);
+    return s * (1 + input * (1 - s));
+  }
 };
 
 }  // namespace holdfast::compute

@@ -15,26 +15,8 @@ HOLDFAST_HOST_DEVICE inline float softplus(float x) {
   return (x > 0 ? x : 0.0F) + logarithm_of_one_plus(exponential_of_negative(-absolute(x)));
 }
 
-// The tanh approximation of GELU: sqrt(2 / pi) and 0.044715 are those of Hendrycks and Gimpel, 2016.
-HOLDFAST_HOST_DEVICE inline float gelu_tanh(float x) {
-  constexpr float kRoot = 0.79788456080286536F;
-  return x / 2 * (1 + hyperbolic_tangent(kRoot * (x + 0.044715F * x * x * x)));
-}
-
-// The derivatives of gelu_tanh(x) and of x * sigmoid(x).
-// By the chain rule, with t' = (1 - t^2) times the derivative of its argument.
-HOLDFAST_HOST_DEVICE inline float gelu_tanh_slope(float x) {
-  constexpr float kRoot = 0.79788456080286536F;
-  const float t = hyperbolic_tangent(kRoot * (x + 0.044715F * x * x * x));
-  return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * kRoot * (1 + 3 * 0.044715F * x * x);
-}
-
-// With s = sigmoid(x): the derivative of x s is s + x s (1 - s).
-HOLDFAST_HOST_DEVICE inline float silu_slope(float x) {
-  const float s = Sigmoid::value(x);
-  return s * (1 + x * (1 - s));
-}
-
+// Formulas with names are in activations.h and exponential.h, since loops have other forms of some of them.
+//
 // Comparisons are written so that a NaN among the operands of minimum and maximum reaches the result. `less` and
 // `equal` give 0 for a NaN, and for `select` a NaN is not 0 and so counts as true.
 template <ElementFunction kFunction>
@@ -53,12 +35,12 @@ HOLDFAST_HOST_DEVICE inline float element(float a, float b, float c) {
   if constexpr (kFunction == sigmoid) return Sigmoid::value(a);
   if constexpr (kFunction == tanh) return Tanh::value(a);
   if constexpr (kFunction == gelu) return Gelu::value(a);
-  if constexpr (kFunction == ElementFunction::gelu_tanh) return compute::gelu_tanh(a);
-  if constexpr (kFunction == silu) return a * Sigmoid::value(a);
+  if constexpr (kFunction == gelu_tanh) return GeluTanh::value(a);
+  if constexpr (kFunction == silu) return Silu::value(a);
   if constexpr (kFunction == ElementFunction::softplus) return compute::softplus(a);
   if constexpr (kFunction == gelu_slope) return Gelu::derivative(a);
-  if constexpr (kFunction == ElementFunction::gelu_tanh_slope) return compute::gelu_tanh_slope(a);
-  if constexpr (kFunction == ElementFunction::silu_slope) return compute::silu_slope(a);
+  if constexpr (kFunction == gelu_tanh_slope) return GeluTanh::derivative(a);
+  if constexpr (kFunction == silu_slope) return Silu::derivative(a);
   // The operand itself where it is neither: so the sign of NaN is NaN, and that of -0 is -0.
   if constexpr (kFunction == sign) return a > 0 ? 1.0F : a < 0 ? -1.0F : a;
   if constexpr (kFunction == add) return a + b;
@@ -104,18 +86,18 @@ HOLDFAST_HOST_DEVICE inline void visit_function(ElementFunction function, const 
       return visitor.template run<tanh>();
     case gelu:
       return visitor.template run<gelu>();
-    case ElementFunction::gelu_tanh:
-      return visitor.template run<ElementFunction::gelu_tanh>();
+    case gelu_tanh:
+      return visitor.template run<gelu_tanh>();
     case silu:
       return visitor.template run<silu>();
     case ElementFunction::softplus:
       return visitor.template run<ElementFunction::softplus>();
     case gelu_slope:
       return visitor.template run<gelu_slope>();
-    case ElementFunction::gelu_tanh_slope:
-      return visitor.template run<ElementFunction::gelu_tanh_slope>();
-    case ElementFunction::silu_slope:
-      return visitor.template run<ElementFunction::silu_slope>();
+    case gelu_tanh_slope:
+      return visitor.template run<gelu_tanh_slope>();
+    case silu_slope:
+      return visitor.template run<silu_slope>();
     case sign:
       return visitor.template run<sign>();
     case add:

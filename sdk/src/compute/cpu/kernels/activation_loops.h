@@ -5,6 +5,7 @@
 
 #include "compute/arithmetic/activations.h"
 #include "compute/cpu/kernels/avx512_functions.h"
+#include "compute/cpu/kernels/avx512_gates.h"
 #include "compute/cpu/kernels/avx512_gelu.h"
 #include "compute/cpu/kernels/vector_kernels.h"
 
@@ -78,15 +79,18 @@ void activation_backward(const float* kept, const float* output_gradient, float*
   }
 }
 
-// The derivative alone, of a formula that is differentiated by its input. Only Gelu needs it. Gelu has an early part,
-// so there is no third branch as above.
+// The derivative alone, of a formula that is differentiated by its input. Plans multiply it by the gradient of the
+// output in a chain.
 template <class Formula>
 void activation_slope(const float* input, float* result, std::int64_t count) {
   if constexpr (HasVectorDerivative<Formula>) {
     derivatives_in_vectors(Formula{}, input, result, count);
-  } else {
+  } else if constexpr (HasEarlyPart<Formula>) {
     in_two_parts<Formula>(input, count,
                           [=](std::int64_t i, float early) { result[i] = Formula::late_derivative(input[i], early); });
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) result[i] = Formula::derivative(input[i]);
   }
 }
 

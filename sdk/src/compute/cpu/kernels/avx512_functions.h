@@ -235,13 +235,11 @@ template <int kCount, class Between = NothingBetween>
 }
 
 // Functions that end with a division have two parts, so that a loop can divide for some vectors while it computes the
-// others: Undivided is what early_part() leaves of some vectors, and late_part() makes value k of that.
-template <class Formula, int kCount>
-struct Undivided;
+// others: early_part() leaves what is divided, and late_part() makes value k of that.
 
 // The value is the difference of the minuend and 1 / divisor.
 template <int kCount>
-struct Undivided<Tanh, kCount> {
+struct UndividedTanh {
   Vectors<kCount> minuends;
   Vectors<kCount> divisors;
 };
@@ -250,8 +248,7 @@ struct Undivided<Tanh, kCount> {
 // The latter works with r / 2, so that 2 |x| need not be computed: its coefficients are those of exponential_series()
 // times powers of two, which make half of e^r, and the quotient is that of half of both numbers.
 template <int kCount, class Between>
-[[gnu::always_inline]] inline Undivided<Tanh, kCount> early_part(Tanh, const Vectors<kCount>& x,
-                                                                 const Between& between) {
+[[gnu::always_inline]] inline UndividedTanh<kCount> early_part(Tanh, const Vectors<kCount>& x, const Between& between) {
   const Vectors<kCount> square = x * x;
   // |x| is below 0.625 where the square, a multiple of 2^-25 there, is below 0.390625 or rounds to it.
   const Masks<kCount> is_large = where_at_least(square, 0.390625F);
@@ -288,23 +285,23 @@ template <int kCount, class Between>
 }
 
 template <int kCount>
-[[gnu::always_inline]] inline Floats16 late_part(Tanh, const Undivided<Tanh, kCount>& of, int k, Floats16 x) {
+[[gnu::always_inline]] inline Floats16 late_part(Tanh, const UndividedTanh<kCount>& of, int k, Floats16 x) {
   return with_signs_of(Vectors<1>{{of.minuends.of[k] - 1.0F / of.divisors.of[k]}}, Vectors<1>{{x}}).of[0];
 }
 
 template <int kCount>
-struct Undivided<Sigmoid, kCount> {
+struct UndividedSigmoid {
   Vectors<kCount> divisors;
 };
 
 template <int kCount, class Between>
-[[gnu::always_inline]] inline Undivided<Sigmoid, kCount> early_part(Sigmoid, const Vectors<kCount>& x,
-                                                                    const Between& between) {
+[[gnu::always_inline]] inline UndividedSigmoid<kCount> early_part(Sigmoid, const Vectors<kCount>& x,
+                                                                  const Between& between) {
   return {exponential_of_bounded(at_most(at_least(-x, -80.0F), 89.0F), between) + 1.0F};
 }
 
 template <int kCount>
-[[gnu::always_inline]] inline Floats16 late_part(Sigmoid, const Undivided<Sigmoid, kCount>& of, int k, Floats16) {
+[[gnu::always_inline]] inline Floats16 late_part(Sigmoid, const UndividedSigmoid<kCount>& of, int k, Floats16) {
   return 1.0F / of.divisors.of[k];
 }
 
@@ -315,7 +312,7 @@ concept EndsWithDivision = requires {
 
 template <EndsWithDivision Formula, int kCount>
 [[gnu::always_inline]] inline Vectors<kCount> vector_value(Formula formula, const Vectors<kCount>& x) {
-  const Undivided<Formula, kCount> undivided = early_part(formula, x, NothingBetween{});
+  const auto undivided = early_part(formula, x, NothingBetween{});
   return each<kCount>([&](int i) { return late_part(formula, undivided, i, x.of[i]); });
 }
 
@@ -360,7 +357,7 @@ template <EndsWithDivision Formula>
   constexpr int kCount = kSideBySideOf<Formula>;
   constexpr std::int64_t kGroup = kCount * kVector;
   if (count < kGroup) return 0;
-  Undivided<Formula, kCount> last = early_part(formula, load<kCount>(kAllLanes, input), NothingBetween{});
+  auto last = early_part(formula, load<kCount>(kAllLanes, input), NothingBetween{});
   const auto divide = [&](std::int64_t begin, int k) HOLDFAST_INLINED {
     const std::int64_t at = begin + k * kVector;
     _mm512_storeu_ps(output + at, late_part(formula, last, k, _mm512_loadu_ps(input + at)));

@@ -34,7 +34,7 @@ void element_loop(const ElementLane* operands, std::int64_t count, float* result
   }
 }
 
-// Functions of one array with a loop of two parts.
+// Functions of one array that activation_loops.h has loops for.
 template <ElementFunction kFunction>
 void function_loop(const ElementLane* operands, std::int64_t count, float* result) {
   using enum ElementFunction;
@@ -42,7 +42,11 @@ void function_loop(const ElementLane* operands, std::int64_t count, float* resul
   if constexpr (kFunction == gelu) return activation_forward<Gelu>(a, result, count);
   if constexpr (kFunction == tanh) return activation_forward<Tanh>(a, result, count);
   if constexpr (kFunction == sigmoid) return activation_forward<Sigmoid>(a, result, count);
+  if constexpr (kFunction == gelu_tanh) return activation_forward<GeluTanh>(a, result, count);
+  if constexpr (kFunction == silu) return activation_forward<Silu>(a, result, count);
   if constexpr (kFunction == gelu_slope) return activation_slope<Gelu>(a, result, count);
+  if constexpr (kFunction == gelu_tanh_slope) return activation_slope<GeluTanh>(a, result, count);
+  if constexpr (kFunction == silu_slope) return activation_slope<Silu>(a, result, count);
   element_loop<kFunction, 0>(operands, count, result);
 }
 

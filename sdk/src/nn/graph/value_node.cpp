@@ -110,14 +110,15 @@ static void check_type(const Operation& operation, const std::optional<ValueSpec
   // A kernel for floats would read the bits of a small integer as a number near 0, and no result would look wrong.
   if (!spec || spec->dtype == DType::f32 || operation.takes_integers()) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} takes values of f32, not {}; write cast(x, DType::f32) first", operation.name(),
-                          spec->dtype == DType::bf16 ? "of bf16" : "integers"));
+              fmt::format("{} takes values of f32, not integers; write cast(x, DType::f32) first", operation.name()));
 }
 
 std::vector<Value> apply(std::shared_ptr<const Operation> operation, std::vector<MaybeValue> inputs) {
   std::vector<std::optional<ValueSpec>> specs;
   for (const MaybeValue& value : inputs) {
     specs.push_back(value ? std::optional(value->spec()) : std::nullopt);
+    // An input of bf16 is f32 before the first operation.
+    if (value && value->dtype() == DType::bf16) specs.back()->dtype = DType::f32;
     check_type(*operation, specs.back());
   }
   ValueNode node = {.kind = ValueNode::Kind::operation, .inputs = std::move(inputs)};

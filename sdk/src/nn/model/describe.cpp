@@ -294,7 +294,7 @@ Value weight_of(const Value& output, const std::string& name) {
 
 [[noreturn]] static void refuse_type(const ModelArray& input, const std::string& model, DType given) {
   // The one conversion of types that a model can make is to f32.
-  const bool can_cast = input.spec.dtype == DType::f32 && given != DType::bf16;
+  const bool can_cast = input.spec.dtype == DType::f32;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("input {} of model \"{}\" is of {}, but it was called with {}; {}describe the model with "
                           "input(shape, {{.dtype = DType::{}}})",
@@ -313,7 +313,10 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spec() == model.inputs[i].spec) continue;
-    if (inputs[i].dtype() != model.inputs[i].spec.dtype) refuse_type(model.inputs[i], name, inputs[i].dtype());
+    // A value of bf16 is one of f32 before the first operation.
+    const DType given = inputs[i].dtype(), wanted = model.inputs[i].spec.dtype;
+    const bool are_floats = computed_type(given) == DType::f32 && computed_type(wanted) == DType::f32;
+    if (given != wanted && !are_floats) refuse_type(model.inputs[i], name, given);
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("input {} of model \"{}\" has shape {}, but it was called with {}; reshape the value, or describe "

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/integer_range.h"
 #include "holdfast/base/error.h"
@@ -62,7 +63,9 @@ std::vector<Tensor> predict_arrays(const Model& model, std::span<const Tensor* c
   }
   const std::int64_t samples = inputs[0]->shape()[0];
   std::vector<Tensor> results;
-  for (const ModelArray& output : model.outputs()) results.emplace_back(output.spec.shape.with_batch(samples));
+  for (const ModelArray& output : model.outputs()) {
+    results.emplace_back(output.spec.shape.with_batch(samples), computed_type(output.spec.dtype));
+  }
   ModelProgram program(model, compute::default_threads());
   // The arrays of a batch point into these, so they live outside of the loop. They are also large enough for each
   // further batch.
@@ -76,9 +79,10 @@ std::vector<Tensor> predict_arrays(const Model& model, std::span<const Tensor* c
     }
     const ModelProgram::Outputs computed = program.run_inference(arrays, count, parameters, buffers);
     for (std::size_t output = 0; output < computed.size(); ++output) {
-      const std::int64_t elements = model.outputs()[output].spec.shape.element_count();
-      std::copy_n(reinterpret_cast<const float*>(computed[output]), count * elements,
-                  results[output].values().begin() + first * elements);
+      const std::span<std::byte> result = results[output].bytes();
+      const std::size_t sample_bytes = result.size() / static_cast<std::size_t>(samples);
+      std::memcpy(result.data() + static_cast<std::size_t>(first) * sample_bytes, computed[output],
+                  static_cast<std::size_t>(count) * sample_bytes);
     }
   }
   return results;

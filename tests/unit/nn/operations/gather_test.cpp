@@ -103,6 +103,23 @@ TEST(Cast, MakesFloatsOfEachIntegerType) {
   EXPECT_THAT(cast_to_float(DType::bf16, halves).values(), ElementsAre(1, 0));
 }
 
+// The remedy was a cast, which left the type as it was.
+TEST(Cast, IsNotNeededForBfloat16) {
+  Tensor halves(Shape{1, 2}, DType::bf16);
+  halves.bytes()[1] = std::byte{0x3F};
+  halves.bytes()[0] = std::byte{0x80};
+  const Value x = input({2}, {.dtype = DType::bf16}), whole = input({2});
+  const Model tripled(whole, whole * 3.0F);
+  for (const Value& y : {x * 2.0F + x, relu(x) + cast(x, DType::f32) * 2.0F, reshape(x, {2}) * 3.0F,
+                         concatenate({x, x}) * 3.0F, sum(x, {-1}) * 3.0F, tripled.call({x}, "of_half")[0]}) {
+    Model model(x, y);
+    model.set_weights({}, {});
+    const Tensor result = model.predict(std::vector<Tensor>{halves})[0];
+    EXPECT_EQ(result.dtype(), DType::f32);
+    EXPECT_EQ(result.values()[0], 3);
+  }
+}
+
 TEST(Integers, AreMovedButNotComputedWith) {
   const Value ids = input({4}, {.dtype = DType::i32});
 
@@ -111,6 +128,21 @@ TEST(Integers, AreMovedButNotComputedWith) {
   EXPECT_THAT(refusal([&] { static_cast<void>(ids + 1.0F); }), HasSubstr("add takes values of f32, not integers"));
   EXPECT_THAT(refusal([&] { Embedding{4, 2}(input({3})); }), HasSubstr("needs ids that are integers, not f32"));
   EXPECT_THAT(refusal([&] { input({3}, {.dtype = DType::f64}); }), HasSubstr("an input of f64"));
+}
+
+// They were read as floats, and gave numbers near 0.
+TEST(Integers, ArePredictedAsIntegers) {
+  const Value ids = input({3}, {.dtype = DType::i32}), marks = input({1}, {.dtype = DType::boolean});
+  Model model({ids, marks}, {reshape(ids, {3, 1}), marks, cast(ids, DType::f32)});
+  model.set_weights({}, {});
+  const Tensor numbers(Shape{2, 3}, std::vector<std::int32_t>{5, 6, 7, 100, -200, 300});
+  const Tensor given(Shape{2, 1}, std::vector<bool>{false, true});
+
+  const std::vector<Tensor> results = model.predict({numbers, given}, 1);
+
+  EXPECT_THAT(results[0].elements<std::int32_t>(), ElementsAre(5, 6, 7, 100, -200, 300));
+  EXPECT_THAT(results[1].elements<std::int32_t>(), ElementsAre(0, 1));
+  EXPECT_THAT(results[2].values(), ElementsAre(5, 6, 7, 100, -200, 300));
 }
 
 // The graph has them as i32, whatever the application said.

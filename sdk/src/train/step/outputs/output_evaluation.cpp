@@ -12,8 +12,10 @@
 
 #include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/nn/value_metric.h"
 #include "nn/losses/metric_direction.h"
+#include "nn/model/description.h"
 #include "nn/program/value_function.h"
 #include "train/context/configuration_json.h"
 
@@ -57,6 +59,15 @@ MetricHandle::MetricHandle(const Metric& metric, std::string output, MetricWeigh
   require_own_clone("metric", metric, *metric_);
 }
 
+// Losses and metrics would take the bits of an integer for a number near 0.
+static void check_type_of_output(const ModelArray& output) {
+  if (computed_type(output.spec.dtype) == DType::f32) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the output {} of the model is of {}, and losses and metrics take outputs of f32; let the "
+                          "model give cast(x, DType::f32) of it",
+                          quoted_text(output.name, 100), name(output.spec.dtype)));
+}
+
 OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> losses,
                                    const std::vector<MetricHandle>& metrics)
     : outputs_(model.outputs().begin(), model.outputs().end()), losses_(std::move(losses)) {
@@ -67,6 +78,7 @@ OutputEvaluation::OutputEvaluation(const Model& model, std::vector<LossHandle> l
                             outputs_.size(), losses_.size()));
   }
   for (std::size_t output = 0; output < outputs_.size(); ++output) {
+    check_type_of_output(outputs_[output]);
     target_shapes_.push_back(losses_[output].get()->target_shape(outputs_[output].spec.shape));
     // Here, since a loss of logits after a softmax trains, only worse, and nothing later would show it.
     losses_[output].get()->check_last_activation(model.output_activation(output));

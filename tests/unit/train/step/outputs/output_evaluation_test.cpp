@@ -55,6 +55,16 @@ TEST(OutputEvaluation, NamesTheMetricThatDoesNotFit) {
               testing::StartsWith("metric \"own\" cannot be computed: "));
 }
 
+// A loss read the bits of integers as numbers near 0.
+TEST(OutputEvaluation, RefusesOutputsOfIntegers) {
+  const Value ids = input({3}, {.dtype = DType::i64});
+  const Model model({ids}, std::vector<NamedOutput>{{"kept_ids", reshape(ids, {3, 1})}});
+
+  EXPECT_THAT(message_of([&] { OutputEvaluation(model, {LossHandle(MeanSquaredError{})}, {}); }),
+              HasSubstr("the output \"kept_ids\" of the model is of i32, and losses and metrics take outputs of f32; "
+                        "let the model give cast(x, DType::f32)"));
+}
+
 TEST(OutputEvaluation, RefusesWeightsForClasses) {
   const ArraySpec for_classes = {.name = "weights", .shape = Shape{4}};
 

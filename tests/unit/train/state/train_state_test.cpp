@@ -8,10 +8,15 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/catalogue.h"
+#include "holdfast/nn/dense.h"
+#include "holdfast/nn/functions.h"
+#include "holdfast/nn/model.h"
+#include "holdfast/nn/recompute.h"
 #include "support/thrown.h"
 
 namespace holdfast {
@@ -112,6 +117,32 @@ TEST(TrainState, ComesBackFromJsonWithTheSameBits) {
   EXPECT_TRUE(std::isnan(std::get<double>(back.callbacks.at("0/mine").at("nothing"))));
   EXPECT_EQ(back.callbacks.at("0/mine").at("integer").index(), 0U);
   EXPECT_EQ(back.callbacks.at("0/mine").at("real").index(), 1U);
+}
+
+// A run that was short of memory could not be started again with recomputed segments, though no bit depends on them.
+TEST(TrainState, GoesOnWithOtherRecomputedSegments) {
+  const auto state_of = [](const std::function<Value(const Value&)>& body) {
+    const Value x = input({4});
+    TrainState state = example();
+    state.graph = Model(x, body(x)).graph();
+    return state;
+  };
+  const Dense first{4, {.name = "first"}}, second{4, {.name = "second"}};
+  const TrainState chain = state_of([&](const Value& x) { return second(first(x)); });
+  const TrainState recomputed = state_of([&](const Value& x) { return recompute([&] { return second(first(x)); }); });
+  const TrainState half = state_of([&](const Value& x) { return second(recompute([&] { return first(x); })); });
+  const TrainState residual = state_of([&](const Value& x) { return second(first(x)) + x; });
+  const TrainState residual_recomputed =
+      state_of([&](const Value& x) { return recompute([&] { return second(first(x)); }) + x; });
+
+  EXPECT_NE(chain.graph, recomputed.graph);
+  for (const TrainState* const now : {&chain, &recomputed, &half}) {
+    for (const TrainState* const saved : {&chain, &recomputed, &half}) EXPECT_EQ(refusal(*saved, *now), "");
+  }
+  EXPECT_EQ(refusal(residual, residual_recomputed), "");
+  EXPECT_EQ(refusal(residual_recomputed, residual), "");
+  EXPECT_THAT(refusal(recomputed, residual), HasSubstr("model/"));
+  EXPECT_THAT(refusal(recomputed, state_of([&](const Value& x) { return first(x); })), HasSubstr("model/layers"));
 }
 
 TEST(TrainState, RecordsThatSumsHadTheLibrarysOrder) {

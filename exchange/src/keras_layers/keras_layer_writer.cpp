@@ -263,13 +263,14 @@ class LayerWriter {
     if (value.is_null()) return "linear";
     const auto name = value.is_string() ? keras_activation_name(value.get<std::string>()) : std::nullopt;
     // Those with numbers of their own have become layers of their own.
-    if (!name) refuse(fmt::format("has the activation {}, which Keras does not have", value.dump()));
+    if (!name) refuse(fmt::format("has the activation {}, which has no counterpart in Keras's files", value.dump()));
     return *name;
   }
 
   KerasObject activation_with_numbers(const std::string& text) const {
     const auto activation = keras_activation_object(text);
-    if (!activation) refuse(fmt::format("is the activation {}, which Keras does not have", quoted_text(text)));
+    if (!activation)
+      refuse(fmt::format("is the activation {}, which has no counterpart in Keras's files", quoted_text(text)));
     if (activation->module == std::string_view("keras.layers")) {
       return layer(activation->class_name, activation->config);
     }

@@ -87,7 +87,9 @@ ElementOperand UpdateCompiler::compile(const ValueNode& node) {
   }
   const std::string name = node.kind == ValueNode::Kind::operation ? node.operation->name() : node.name;
   const auto part = node.kind == ValueNode::Kind::operation ? node.operation->element_part() : std::nullopt;
-  if (!part) refuse(fmt::format("its update uses {}, which is not a function of single elements", name));
+  if (!part)
+    refuse(fmt::format(
+        "its update uses {}, which updates do not take (holdfast/optim/described_optimizer.h lists them)", name));
   ElementInstruction one{.function = part->function};
   std::size_t input = 0;
   for (std::size_t argument = 0; argument < part->constants.size(); ++argument) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// The distribution of the initial weights of a layer, with the definitions of Keras. A value: cheap to copy, immutable,
-// safe to use from several threads. The numbers depend only on the random sequence that is passed in.
+// The distribution of the initial weights of a layer, with the definitions of Keras but for glorot_normal and
+// he_normal. A value: cheap to copy, immutable, safe to use from several threads. The numbers depend only on the random
+// sequence that is passed in.
 //
 // With fans i (inputs of one unit) and o (outputs), where a fan of zero counts as one:
 //
@@ -12,8 +13,8 @@
 //   lecun_uniform    uniform in [-l, l), l = sqrt(3 / i)         LeCun et al., "Efficient BackProp", 1998, section 4.6
 //   lecun_normal     truncated normal, variance 1 / i            the same variance
 //
-// Draws of glorot_normal and he_normal have their tails. Keras cuts these off at two standard deviations and scales
-// the rest to the same variance; truncated_glorot_normal and truncated_he_normal do so here.
+// Draws of glorot_normal and he_normal have their tails. Under these names Keras cuts them off at two standard
+// deviations and scales the rest to the same variance; truncated_glorot_normal and truncated_he_normal do so here.
 
 #include <cstdint>
 #include <memory>
@@ -47,13 +48,13 @@ class Initializer {
  public:
   // Used as an option of a layer: Dense{128, {.kernel_initializer = Initializer::he_uniform()}}.
   static Initializer glorot_uniform();
-  static Initializer glorot_normal();            // normal, variance 2 / (i + o)
+  static Initializer glorot_normal();            // normal with its tails, variance 2 / (i + o)
   static Initializer he_uniform();               // uniform, variance 2 / i
-  static Initializer he_normal();                // normal, variance 2 / i
+  static Initializer he_normal();                // normal with its tails, variance 2 / i
   static Initializer lecun_uniform();            // uniform, variance 1 / i
   static Initializer lecun_normal();             // truncated normal, variance 1 / i
-  static Initializer truncated_glorot_normal();  // truncated normal, variance 2 / (i + o)
-  static Initializer truncated_he_normal();      // truncated normal, variance 2 / i
+  static Initializer truncated_glorot_normal();  // truncated normal, variance 2 / (i + o): Keras's glorot_normal
+  static Initializer truncated_he_normal();      // truncated normal, variance 2 / i: Keras's he_normal
   // Variance scale / fan, of which those above are cases. A truncated normal distribution has the variance after its
   // tails were cut off. Throws Error{invalid_argument} unless the scale is finite and above 0.
   static Initializer variance_scaling(const VarianceScalingOptions& options = {});

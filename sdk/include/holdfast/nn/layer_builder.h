@@ -59,13 +59,19 @@ class LayerBuilder {
   // compute as in inference. Both graphs have the same answer.
   virtual bool is_frozen() const { return false; }
 
-  // In training: `sums` has a sum over the rows of the shard for each element of the buffers, in their order, and then
-  // the number of rows. After each update,
+  // In training: `sums`, which are not for each sample, has a sum over the rows of the shard for each element of the
+  // buffers, in their order, and then the number of rows. After each update,
   //
   //   buffer = buffer * momentum + (sum over shards of sums) / (sum over shards of rows) * (1 - momentum).
   virtual void follow_batch(const Value& sums, const std::vector<Value>& buffers, float momentum) = 0;
 
-  // A number that this call of a layer shares with no other one of the model. It numbers random draws.
+  // In training, x with each element 0 at the probability `rate`, from 0 to below 1, and else divided by 1 - rate; in
+  // inference x itself. Each call draws anew in each step, with the same draws on any number of replicas. Throws
+  // Error{invalid_argument} for another rate.
+  virtual Value dropout(const Value& x, float rate) = 0;
+
+  // For Holdfast's own layers, whose draws are operations: a number that this call of a layer shares with no other one
+  // of the model.
   virtual std::uint64_t draw_sequence() const = 0;
   virtual std::uint64_t draw_sequences_per_step() const = 0;  // above all numbers of draw_sequence()
 };

@@ -48,7 +48,7 @@ class MetricHandle {
   MetricHandle(const Metric& metric, std::string output = {},  // NOLINT(google-explicit-constructor)
                MetricWeights weights = MetricWeights::counted);
   const std::shared_ptr<const Metric>& get() const { return metric_; }  // never null
-  const std::string& output() const { return output_; }                 // the name of the output; empty: the only one
+  const std::string& output() const { return output_; }                 // the name of the output; empty: the first one
   MetricWeights weights() const { return weights_; }                    // see MetricWeights
 
  private:

@@ -33,11 +33,16 @@ void GraphBuilder::append_node(const std::shared_ptr<const ValueNode>& node) {
   // The inputs of a layer and its weights are bound already, so only operations are left. A build() that calls another
   // layer, or uses a value from elsewhere, brings other nodes here.
   if (node->kind != ValueNode::Kind::operation) {
-    const bool is_layer = node->kind == ValueNode::Kind::layer;
+    if (node->kind == ValueNode::Kind::layer) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("its build() uses a call of a layer ({}); describe the layer with functions of its inputs "
+                      "and weights, or make a Model of layers and call that in its place",
+                      node->layer->kind()));
+    }
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("its build() uses {}; describe the layer with functions of its inputs and weights",
-                            is_layer ? fmt::format("a call of a layer ({})", node->layer->kind())
-                                     : std::string("an input of a model that is not its own input")));
+                "its build() uses an input of a model that is not its own input; describe the layer with functions of "
+                "its inputs and weights");
   }
   GraphOperation operation = {.operation = node->operation, .inputs = {}, .outputs = {}, .segment = segment_};
   // A missing operand keeps its place, because kernels find their arrays by position.

@@ -13,10 +13,12 @@
 #include "holdfast/base/shown_text.h"
 #include "nn/graph/config.h"
 #include "nn/graph/layer_names.h"
+#include "nn/layers/noise/noise.h"
 #include "nn/layers/operation_layer.h"
 #include "nn/model/description.h"
 #include "nn/model/differentiate.h"
 #include "nn/model/recomputed_segments.h"
+#include "nn/operations/operations.h"
 #include "nn/operations/weight.h"
 
 namespace holdfast {
@@ -114,6 +116,15 @@ class CallBuilder final : public LayerBuilder {
     }
     // What a frozen layer would add is dropped: its averages stay.
     if (!is_frozen()) lowering_.add_statistics(std::move(statistics));
+  }
+  Value dropout(const Value& x, float rate) override {
+    check_rate("dropout()", rate);
+    // Elements are scaled in training, so inference has nothing to do.
+    if (!is_training() || rate == 0) return x;
+    const DropoutSequence sequence = {.sequences_per_step = draw_sequences_per_step(),
+                                      .sequence = further_sequence(draw_sequence(), dropouts_)};
+    ++dropouts_;
+    return holdfast::dropout(x, rate, sequence);
   }
   // In a chain, calls are layers, and files of chains were trained with their numbers.
   std::uint64_t draw_sequence() const override { return call_; }
@@ -214,6 +225,7 @@ class CallBuilder final : public LayerBuilder {
 
   Lowering& lowering_;
   const std::size_t call_;
+  std::uint64_t dropouts_ = 0;  // that were asked for
 };
 
 ArrayId Lowering::array_of_weight(GraphArray::Source source, std::size_t entry, const Shape& shape) {

@@ -50,6 +50,11 @@ struct DropoutSequence {
   std::uint64_t sequence = 0;
 };
 Value dropout(const Value& input, float rate, const DropoutSequence& sequence);
+// A call of a layer has one sequence of draws in each step. Its further ones are numbered from 2^48 on, which no run
+// reaches otherwise: a step has 1024.
+inline std::uint64_t further_sequence(std::uint64_t of_call, std::uint64_t number) {
+  return of_call + (number << 48);
+}
 
 // The same elements in row-major order under another shape.
 Value reshape(const Value& input, const Shape& shape);

@@ -50,6 +50,37 @@ std::string refusal_of_sums(const std::function<Value(const Value& x, const Valu
   });
 }
 
+// Elements that are kept are twice what they were.
+TEST(OwnDropout, DrawsAnewForEachCallAndNothingInInference) {
+  Sequential model{Input{64}, BuiltLayer([](LayerBuilder& builder, const Value& x) {
+                     return std::vector<Value>{concatenate({builder.dropout(x, 0.5F), builder.dropout(x, 0.5F)})};
+                   })};
+  model.set_weights({}, {});
+  ModelProgram program(model, 1);
+  const std::vector<float> ones(64, 1.0F);
+  const auto outputs_of_step = [&](std::int64_t step) {
+    const std::span<const float> outputs = program.forward_training(ones, 1, {}, {.seed = 7, .step = step});
+    return std::vector<float>(outputs.begin(), outputs.end());
+  };
+
+  const std::vector<float> first = outputs_of_step(1);
+
+  EXPECT_THAT(first, testing::Each(testing::AnyOf(0.0F, 2.0F)));
+  EXPECT_NE(std::vector(first.begin(), first.begin() + 64), std::vector(first.begin() + 64, first.end()));
+  EXPECT_EQ(outputs_of_step(1), first);
+  EXPECT_NE(outputs_of_step(2), first);
+  EXPECT_THAT(model.predict(Tensor({1, 64}, ones)).values(), testing::Each(1.0F));
+}
+
+TEST(OwnDropout, RefusesARateThatLeavesNothing) {
+  for (const float rate : {-0.1F, 1.0F, std::nanf("")}) {
+    EXPECT_THAT(refusal_of_build([rate](LayerBuilder& builder, const Value& x) {
+                  return std::vector<Value>{builder.dropout(x, rate)};
+                }),
+                HasSubstr("dropout() needs a rate from 0 to below 1"));
+  }
+}
+
 TEST(FollowBatch, RefusesSumsThatDoNotFitTheBuffers) {
   const std::string needed = "one for each of the 4 elements of the buffers, then the number of rows";
 

@@ -1,28 +1,18 @@
 #include "holdfast/nn/dropout.h"
 
-#include <fmt/format.h>
-
-#include "holdfast/base/error.h"
 #include "holdfast/nn/layer_builder.h"
 #include "nn/graph/config.h"
+#include "nn/layers/noise/noise.h"
 #include "nn/operations/checks.h"
-#include "nn/operations/operations.h"
 
 namespace holdfast {
 
 Dropout::Dropout(float rate, const DropoutOptions& options) : LayerOf(options.name), rate_(rate) {
-  // Elements that are kept are divided by 1 - rate, which must not be 0.
-  if (rate >= 0 && rate < 1) return;
-  throw Error(ErrorCode::invalid_argument, fmt::format("Dropout needs a rate from 0 to below 1, not {}", rate));
+  check_rate("Dropout", rate);
 }
 
 std::vector<Value> Dropout::build(LayerBuilder& builder, std::span<const Value> inputs) const {
-  const Value& input = only_input(inputs);
-  // Elements are scaled in training, so inference has nothing to do.
-  if (!builder.is_training() || rate_ == 0) return {input};
-  // Each call of a layer draws a sequence of its own in each step.
-  return {dropout(input, rate_,
-                  {.sequences_per_step = builder.draw_sequences_per_step(), .sequence = builder.draw_sequence()})};
+  return {builder.dropout(only_input(inputs), rate_)};
 }
 
 void Dropout::write_config(ConfigWriter& config) const {

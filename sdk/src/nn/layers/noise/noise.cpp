@@ -33,11 +33,9 @@ Value zeros_like(const Value& like) {
   return less(like, like);
 }
 
-// A call of a layer has one sequence of draws in each step. Its further ones are numbered from 2^48 on, which no run
-// reaches otherwise: a step has 1024.
 DropoutSequence sequence_of(const LayerBuilder& builder, std::uint64_t number) {
   return {.sequences_per_step = builder.draw_sequences_per_step(),
-          .sequence = builder.draw_sequence() + (number << 48)};
+          .sequence = further_sequence(builder.draw_sequence(), number)};
 }
 
 // An odd multiple of 2^-23 between -1 and 1, all equally likely. Each partial sum is a float.

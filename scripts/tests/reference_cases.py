@@ -71,7 +71,7 @@ def main():
     makers["BatchNormalization"] = [normalizations.BATCH_NORMALIZATIONS[one // 2 % 4] for one in range(arguments.cases)]
     for kind, maker in [one for further in FURTHER for one in further.items()]:
         makers[kind] += [maker] * (arguments.cases // 2)
-    makers["Operation"] = operations.OPERATIONS * (arguments.cases if is_more else 2)
+    makers["Operation"] = operations.OPERATIONS * arguments.cases
     for kind in arguments.kinds or sorted(makers):
         write(kind, makers[kind], arguments.to)
         print(kind, flush=True)

@@ -10,28 +10,59 @@ namespace holdfast {
 
 using compute::ReductionKind;
 
+namespace {
+
+struct NamedReader {
+  std::string_view name;
+  std::shared_ptr<const Operation> (*read)(ConfigReader& config);
+};
+
+template <ReductionKind kKind>
+std::shared_ptr<const Operation> read_reduction_of(ConfigReader& config) {
+  return read_reduction(kKind, config);
+}
+// Activations have operations of their own, with names that no other function of elements has in a file.
+template <Activation kActivation>
+std::shared_ptr<const Operation> read_activation_of(ConfigReader&) {
+  return read_activation_operation(kActivation);
+}
+
+constexpr NamedReader kReaders[] = {
+    {"reshape", read_reshape},
+    {"broadcast", read_broadcast},
+    {"stop_gradient", [](ConfigReader&) { return make_stop_gradient(); }},
+    {"cast", [](ConfigReader&) { return make_cast(); }},
+    {"sum", read_reduction_of<ReductionKind::sum>},
+    {"mean", read_reduction_of<ReductionKind::mean>},
+    {"largest", read_reduction_of<ReductionKind::maximum>},
+    {"slice", read_slice},
+    {"pad", read_pad},
+    {"concatenate", read_concatenate},
+    {"permute", read_permute},
+    {"flip", read_flip},
+    {"pooling", read_pooling_operation},
+    {"weight", read_weight},
+    {"einsum", read_einsum},
+    {"matmul", [](ConfigReader&) { return make_matmul(); }},
+    {"gather", [](ConfigReader&) { return make_gather(); }},
+    {"relu", read_activation_of<Activation::relu>},
+    {"sigmoid", read_activation_of<Activation::sigmoid>},
+    {"tanh", read_activation_of<Activation::tanh>},
+    {"gelu", read_activation_of<Activation::gelu>},
+    {"softmax", read_activation_of<Activation::softmax>},
+};
+
+}  // namespace
+
+std::vector<std::string_view> names_of_operations() {
+  std::vector<std::string_view> names;
+  for (const NamedReader& reader : kReaders) names.push_back(reader.name);
+  return names;
+}
+
 std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigReader& config) {
-  if (name == "reshape") return read_reshape(config);
-  if (name == "broadcast") return read_broadcast(config);
-  if (name == "stop_gradient") return make_stop_gradient();
-  if (name == "cast") return make_cast();
-  if (name == "sum") return read_reduction(ReductionKind::sum, config);
-  if (name == "mean") return read_reduction(ReductionKind::mean, config);
-  if (name == "largest") return read_reduction(ReductionKind::maximum, config);
-  if (name == "slice") return read_slice(config);
-  if (name == "pad") return read_pad(config);
-  if (name == "concatenate") return read_concatenate(config);
-  if (name == "permute") return read_permute(config);
-  if (name == "flip") return read_flip(config);
-  if (name == "pooling") return read_pooling_operation(config);
-  if (name == "weight") return read_weight(config);
-  if (name == "einsum") return read_einsum(config);
-  if (name == "matmul") return make_matmul();
-  if (name == "gather") return make_gather();
-  // Activations have operations of their own, with names that no other function of elements has in a file.
-  for (const Activation activation :
-       {Activation::relu, Activation::sigmoid, Activation::tanh, Activation::gelu, Activation::softmax}) {
-    if (holdfast::name(activation) == name) return read_activation_operation(activation);
+  for (const NamedReader& reader : kReaders) {
+    if (reader.name == name) return reader.read(config);
   }
   try {
     // What has no other reader must be a function of elements. Its error does not know that a file is read, so the

@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "nn/graph/config.h"
 #include "nn/graph/operation.h"
@@ -14,6 +16,9 @@ namespace holdfast {
 // The operation that Operation::write_config() described. Fit for text from outside: throws Error{invalid_file} for a
 // name that no operation of a file has, and for options that it cannot have.
 std::shared_ptr<const Operation> make_operation(const std::string& name, ConfigReader& config);
+
+// All names that files have for them, but those of functions of elements.
+std::vector<std::string_view> names_of_operations();
 
 // The readers of options, one for each source of operations.
 std::shared_ptr<const Operation> read_element_operation(compute::ElementFunction function, ConfigReader& config);

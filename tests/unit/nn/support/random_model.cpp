@@ -67,7 +67,7 @@ std::vector<float> random_array(const ValueSpec& spec, std::int64_t samples, std
 
 }  // namespace
 
-Model random_model(std::uint64_t number, Segments segments) {
+Model random_model(std::uint64_t number, Segments segments, Products products) {
   Random random(number, Purpose::user, 0, 0);
   Random segment_lengths(number, Purpose::user, 1, 0);
   std::optional<RecomputedSegment> segment;
@@ -78,7 +78,8 @@ Model random_model(std::uint64_t number, Segments segments) {
   for (std::uint64_t i = 0; i < input_count; ++i) inputs.push_back(input({6}));
   values = inputs;
   const WideOperations wide;
-  const bool is_wide = number >= kFirstWideModel;
+  const bool has_products = products == Products::of_a_library;
+  const bool is_wide = has_products && number >= kFirstWideModel;
   if (is_wide) inputs.push_back(wide.ids());
   const auto any = [&] { return values[random.below(values.size())]; };
   const std::uint64_t operations = 5 + random.below(26);
@@ -96,10 +97,10 @@ Model random_model(std::uint64_t number, Segments segments) {
     }
     switch (kind) {
       case 0:
-        values.push_back(shared[random.below(2)](x));
+        values.push_back(has_products ? shared[random.below(2)](x) : sigmoid(x + any()));
         break;
       case 1:
-        values.push_back(Dense{6}(x));
+        values.push_back(has_products ? Dense{6}(x) : Softmax{}(x));
         break;
       case 2:
         values.push_back(x + any());
@@ -166,7 +167,7 @@ static std::byte* bytes(std::vector<float>& floats) {
 
 Result train(const Model& model, std::int64_t samples, const TrainingOptions& options) {
   const ModelDescription& description = *model.description();
-  const auto backend = compute::make_cpu_backend(1);
+  const auto backend = compute::make_cpu_backend(options.threads);
   backend->set_draws({.seed = 1, .step = 2, .first_sample = 3});
   ModelPlan plan(description.training,
                  {.samples = samples,

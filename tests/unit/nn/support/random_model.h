@@ -13,10 +13,14 @@ namespace holdfast::random_models {
 // Whether segments of a random model are recomputed. Either way the model is the same.
 enum class Segments { kept, recomputed };
 
+// Whether a random model has products of matrices, which are a library's. Without them all of its loops are our own.
+enum class Products { of_a_library, none };
+
 // A model of 5 to 30 random operations on values of shapes [6], [2, 3] and [3, 2], with shared layers, one to three
-// inputs and two outputs. Models from number 100 on also have convolutions, pooling, an Embedding, Dot, largest() and a
-// nested model, and an input of ids.
-Model random_model(std::uint64_t number, Segments segments = Segments::kept);
+// inputs and two outputs. With products, models from number 100 on also have convolutions, pooling, an Embedding, Dot,
+// largest() and a nested model, and an input of ids.
+Model random_model(std::uint64_t number, Segments segments = Segments::kept,
+                   Products products = Products::of_a_library);
 
 struct Result {
   std::vector<std::vector<float>> outputs;
@@ -39,6 +43,7 @@ struct TrainingOptions {
   bool fuses_elements = true;
   std::size_t tile_bytes = 0;
   std::int64_t least_row = 0;  // of fuse_rows(); 0: each operation on rows has a kernel of its own
+  int threads = 1;
 };
 inline constexpr TrainingOptions kApart = {.shares_memory = false, .fuses_elements = true};
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "resilience/digits_run.h"
+#include "support/folders.h"
 #include "unit/data/support/picture_writer.h"
 
 namespace holdfast {
@@ -71,6 +72,23 @@ std::string report_of(const std::string& program, std::vector<std::string> argum
   const ProgramResult result = run_program(built_program(program), arguments);
   EXPECT_EQ(result.exit_code, 0) << result.output;
   return result.exit_code == 0 ? read_file(folder / "report") : std::string();
+}
+
+// A savepoint of two_towers that was written on 2026-11-26, at 566c0fac: 20 steps, two shards, seed 5. The run goes on
+// only where model, options and descriptions of the data are as they were, and there was nothing left to train.
+TEST(TwoTowers, GoesOnWithARunOfAnEarlierBuild) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(source_folder() + "/tests/golden/run-of-2026-11-26", folder / "run");
+
+  const ProgramResult result =
+      run_program(built_program("two_towers"), {"--replicas", "1", "--shards", "2", "--steps", "20", "--seed", "5",
+                                                "--run-dir", folder / "run", "--report", folder / "report"});
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, testing::HasSubstr("had finished at step 20"));
+  const std::string report = read_file(folder / "report");
+  EXPECT_THAT(report, testing::HasSubstr("831439041c99951b2a318bfa7f8ebd69"));
+  EXPECT_THAT(report, testing::HasSubstr("\"loss\": 5.251834228961137"));
 }
 
 class MirroredExamples : public testing::TestWithParam<std::string> {};

@@ -312,11 +312,11 @@ std::vector<Value> Model::call(const std::vector<Value>& inputs, const std::stri
                             model.inputs.size(), inputs.size()));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].spec() == model.inputs[i].spec) continue;
+    const ValueSpec &given = inputs[i].spec(), &wanted = model.inputs[i].spec;
     // A value of bf16 is one of f32 before the first operation.
-    const DType given = inputs[i].dtype(), wanted = model.inputs[i].spec.dtype;
-    const bool are_floats = computed_type(given) == DType::f32 && computed_type(wanted) == DType::f32;
-    if (given != wanted && !are_floats) refuse_type(model.inputs[i], name, given);
+    const bool are_floats = computed_type(given.dtype) == DType::f32 && computed_type(wanted.dtype) == DType::f32;
+    if (given.dtype != wanted.dtype && !are_floats) refuse_type(model.inputs[i], name, given.dtype);
+    if (given.shape == wanted.shape && given.has_samples == wanted.has_samples) continue;
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("input {} of model \"{}\" has shape {}, but it was called with {}; reshape the value, or describe "

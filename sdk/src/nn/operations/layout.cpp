@@ -193,9 +193,11 @@ std::vector<ValueSpec> ConcatenateOperation::outputs(std::span<const std::option
                       with_extent(*input, axis_, 1) == with_extent(*inputs[0], axis_, 1);
     if (!fits) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("values of shapes {} and {} cannot be concatenated along axis {}: all other extents must "
-                              "be equal, and the types; choose another axis, or reshape() or cast() one of them",
-                              inputs[0]->shape.to_string(), input->shape.to_string(), axis_));
+                  fmt::format("values of shapes {} of {} and {} of {} cannot be concatenated along axis {}: all other "
+                              "extents must be equal, and the types; choose another axis, or reshape() or cast() one "
+                              "of them",
+                              inputs[0]->shape.to_string(), holdfast::name(inputs[0]->dtype), input->shape.to_string(),
+                              holdfast::name(input->dtype), axis_));
     }
     extent += input->shape[axis_];
   }

@@ -317,7 +317,14 @@ TEST(Functions, RefuseWhatTheyCannotTakeWithTheShapes) {
   EXPECT_THAT(refusal([&] { split(x, {1, 2}); }), HasSubstr("parts of [1, 2] along axis 1 of [3, 4]"));
   EXPECT_THAT(refusal([&] { split(x, {5, -1}); }), HasSubstr("give parts of at least 1 that add up to 4"));
   EXPECT_THAT(refusal([&] { pad(x, 0, -1, 0); }), HasSubstr("cannot be padded with -1 and 0"));
-  EXPECT_THAT(refusal([&] { concatenate({x, y}, 0); }), HasSubstr("shapes [3, 4] and [3, 5] cannot be concatenated"));
+  EXPECT_THAT(refusal([&] {
+                concatenate({x, y}, 0);
+              }),
+              HasSubstr("shapes [3, 4] of f32 and [3, 5] of f32 cannot be concatenated"));
+  EXPECT_THAT(refusal([&] {
+                concatenate({x, input({3, 4}, {.dtype = DType::i32})}, 0);
+              }),
+              HasSubstr("[3, 4] of i32 cannot"));
   EXPECT_THAT(refusal([&] { concatenate({}, 0); }), HasSubstr("at least one value"));
   EXPECT_THAT(refusal([&] { repeat(x, 0, 0); }), HasSubstr("a count of at least 1"));
   EXPECT_THAT(refusal([&] { broadcast(x, {4, 4}); }), HasSubstr("cannot be broadcast"));

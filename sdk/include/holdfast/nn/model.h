@@ -197,6 +197,7 @@ class Model {
 
   // Applies the model in inference mode: [samples, input...] -> [samples, output...]. Throws Error{invalid_argument} if
   // the model has no weights, for another shape, or for a batch size below 1. It uses as many threads as OpenMP allows.
+  // An output of integers or booleans is a tensor of i32.
   //
   // The same call gives the same bits for the same number of threads. Another batch size may change the
   // last bits, since sums are then blocked differently.

@@ -269,8 +269,9 @@ class LayerWriter {
 
   KerasObject activation_with_numbers(const std::string& text) const {
     const auto activation = keras_activation_object(text);
-    if (!activation)
+    if (!activation) {
       refuse(fmt::format("is the activation {}, which has no counterpart in Keras's files", quoted_text(text)));
+    }
     if (activation->module == std::string_view("keras.layers")) {
       return layer(activation->class_name, activation->config);
     }

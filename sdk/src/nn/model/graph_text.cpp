@@ -9,7 +9,8 @@
 //    "outputs": [[1, 0]], "output_names": ["score"]}
 // where [call, output] is an output of an earlier call, and [-1, input] an input of the model. So there can be no
 // cycle. Outputs without given names have no "output_names". A frozen layer has "trainable": false after its config.
-// Calls of one segment are recomputed together, and most calls have none. Layers write all names and options, defaults
+// Calls of one segment are recomputed together, and most calls have none: train/state/train_state.cpp compares texts
+// without them. Layers write all names and options, defaults
 // too: a later default must not change what a text means. docs/format.md
 
 #include <fmt/format.h>
